@@ -1,0 +1,279 @@
+//! What is indexed: the objects of history, the segments of each region, watermarks, and the
+//! reclaim boundary (DESIGN.md sections 3, 8 and 9).
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::error::{DecodeError, Part};
+use crate::format::SegmentMeta;
+use crate::read::Hole;
+use crate::types::{EntryId, Link, ObjectSeq, RegionId};
+
+/// The indexed objects and what they hold.
+///
+/// Invariants, which [`check`](Catalog::check) verifies:
+///
+/// 1. Every segment of a region is in an indexed object, and the object names the region.
+/// 2. The ids of a region ascend along its segments, and `last_id` is at or above all of them.
+/// 3. A region's first `dead` segments are those at or below its watermark.
+/// 4. An object's `live` counts its segments above their watermark.
+/// 5. No object below the boundary holds a live segment, and the boundary is the first indexed
+///    object that does, or one above the last indexed object; unless it was higher before, since
+///    it never moves down.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    objects: BTreeMap<ObjectSeq, Object>,
+    regions: BTreeMap<RegionId, Region>,
+    last: Option<Link>,
+    boundary: ObjectSeq,
+    bytes: u64,
+    holes: BTreeMap<(RegionId, ObjectSeq), Hole>,
+}
+
+#[derive(Clone, Debug)]
+struct Object {
+    link: Link,
+    size: u64,
+    /// The regions with a segment in it, in order; reserved ones left out.
+    regions: Vec<RegionId>,
+    /// How many of its segments are above their region's watermark.
+    live: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Region {
+    /// In the order of their objects, which is the order of their ids.
+    segments: VecDeque<IndexedSegment>,
+    /// How many of them, from the front, are at or below the watermark.
+    dead: usize,
+    /// The largest id that was ever indexed.
+    last_id: EntryId,
+    watermark: EntryId,
+}
+
+/// A segment of an indexed object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexedSegment {
+    /// The object that holds it.
+    pub object: Link,
+    /// Its row of the object's footer.
+    pub meta: SegmentMeta,
+}
+
+/// What the log knows of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionInfo {
+    /// The region.
+    pub region: RegionId,
+    /// The largest id that is durable and indexed.
+    pub durable: EntryId,
+    /// Entries at or below it are hidden.
+    pub watermark: EntryId,
+    /// How many segments hold something above the watermark.
+    pub segments: u64,
+    /// How many bytes these segments have.
+    pub bytes: u64,
+}
+
+impl Catalog {
+    /// A catalog of nothing, with the boundary that is known so far.
+    pub fn new(boundary: ObjectSeq) -> Catalog {
+        Catalog { boundary, ..Catalog::default() }
+    }
+
+    /// Indexes an object. Objects are indexed in the order of their chain.
+    ///
+    /// # Errors
+    ///
+    /// The ids of a region do not ascend: nothing was changed, and the object is damaged or not
+    /// of this log.
+    pub fn index(
+        &mut self,
+        link: Link,
+        size: u64,
+        segments: &[SegmentMeta],
+    ) -> Result<(), DecodeError> {
+        let user = || segments.iter().filter(|meta| !meta.region.is_reserved());
+        for meta in user() {
+            let last = self.regions.get(&meta.region).map_or(EntryId::ZERO, |r| r.last_id);
+            if meta.min_id <= last {
+                return Err(DecodeError::new(
+                    Part::Segment(meta.region),
+                    format!(
+                        "expected ids above {last}, which an earlier object holds, found {}",
+                        meta.min_id
+                    ),
+                ));
+            }
+        }
+        let mut live = 0;
+        for meta in user() {
+            let region = self.regions.entry(meta.region).or_default();
+            region.last_id = meta.max_id;
+            if meta.max_id <= region.watermark {
+                region.dead += 1;
+            } else {
+                live += 1;
+            }
+            region.segments.push_back(IndexedSegment { object: link, meta: *meta });
+        }
+        let regions = user().map(|meta| meta.region).collect();
+        self.objects.insert(link.sequence, Object { link, size, regions, live });
+        self.bytes += size;
+        self.last = Some(link);
+        self.advance_boundary();
+        Ok(())
+    }
+
+    /// Raises a region's watermark; it never moves down. Costs what becomes obsolete by it.
+    pub fn raise_watermark(&mut self, region: RegionId, id: EntryId) {
+        let state = self.regions.entry(region).or_default();
+        if id <= state.watermark {
+            return;
+        }
+        state.watermark = id;
+        while let Some(segment) = state.segments.get(state.dead).filter(|s| s.meta.max_id <= id) {
+            if let Some(object) = self.objects.get_mut(&segment.object.sequence) {
+                object.live -= 1;
+            }
+            state.dead += 1;
+        }
+        self.advance_boundary();
+    }
+
+    /// Raises the boundary to what an object carried.
+    pub fn raise_boundary(&mut self, boundary: ObjectSeq) {
+        self.boundary = self.boundary.max(boundary);
+        self.advance_boundary();
+    }
+
+    /// Each object is passed once in its life.
+    fn advance_boundary(&mut self) {
+        for (sequence, object) in self.objects.range(self.boundary..) {
+            if object.live > 0 {
+                self.boundary = *sequence;
+                return;
+            }
+            self.boundary = sequence.next();
+        }
+    }
+
+    /// The reclaim boundary: objects below it are not needed.
+    pub fn boundary(&self) -> ObjectSeq {
+        self.boundary
+    }
+
+    /// The object indexed last.
+    pub fn last(&self) -> Option<Link> {
+        self.last
+    }
+
+    /// How many objects are indexed.
+    pub fn object_count(&self) -> u64 {
+        self.objects.len() as u64
+    }
+
+    /// How many bytes the indexed objects have.
+    pub fn byte_count(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether this very object is indexed.
+    pub fn is_indexed(&self, link: Link) -> bool {
+        self.objects.get(&link.sequence).is_some_and(|object| object.link == link)
+    }
+
+    /// The largest indexed id of a region; zero if there is none.
+    pub fn durable(&self, region: RegionId) -> EntryId {
+        self.regions.get(&region).map_or(EntryId::ZERO, |region| region.last_id)
+    }
+
+    /// The region's watermark; zero if nothing is obsolete.
+    pub fn watermark(&self, region: RegionId) -> EntryId {
+        self.regions.get(&region).map_or(EntryId::ZERO, |region| region.watermark)
+    }
+
+    /// The region's segments that hold something at or above `from` and above the watermark, in
+    /// order.
+    pub fn segments_from(
+        &self,
+        region: RegionId,
+        from: EntryId,
+    ) -> impl Iterator<Item = &IndexedSegment> {
+        self.regions.get(&region).into_iter().flat_map(move |region| {
+            let first = region.segments.partition_point(|segment| segment.meta.max_id < from);
+            region.segments.range(first.max(region.dead)..)
+        })
+    }
+
+    /// The regions that hold something above their watermark, in order.
+    pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
+        self.regions.iter().filter(|(_, state)| state.dead < state.segments.len()).map(
+            |(region, state)| {
+                let live = state.segments.range(state.dead..);
+                RegionInfo {
+                    region: *region,
+                    durable: state.last_id,
+                    watermark: state.watermark,
+                    segments: live.len() as u64,
+                    bytes: live.map(|segment| segment.meta.length).sum(),
+                }
+            },
+        )
+    }
+
+    /// Keeps a hole; `false` if it was known.
+    pub fn add_hole(&mut self, hole: Hole) -> bool {
+        self.holes.insert((hole.region, hole.object.sequence), hole).is_none()
+    }
+
+    /// The holes of a region that were found so far, in order.
+    pub fn holes(&self, region: RegionId) -> impl Iterator<Item = &Hole> {
+        let all = (region, ObjectSeq::ZERO)..=(region, ObjectSeq(u64::MAX));
+        self.holes.range(all).map(|(_, hole)| hole)
+    }
+
+    /// Verifies the invariants from scratch: for tests, it costs a walk over everything.
+    ///
+    /// # Panics
+    ///
+    /// An invariant does not hold.
+    pub fn check(&self) {
+        let mut live: BTreeMap<ObjectSeq, u32> = BTreeMap::new();
+        for (region, state) in &self.regions {
+            assert!(!region.is_reserved(), "region {region} is reserved and indexed");
+            let mut last = EntryId::ZERO;
+            for (place, segment) in state.segments.iter().enumerate() {
+                let object = self.objects.get(&segment.object.sequence);
+                let object = object.unwrap_or_else(|| panic!("{} is not indexed", segment.object));
+                assert_eq!(object.link, segment.object);
+                assert!(object.regions.contains(region), "{} lacks {region}", object.link);
+                assert!(segment.meta.min_id > last, "ids of region {region} do not ascend");
+                last = segment.meta.max_id;
+                let dead = last <= state.watermark;
+                assert_eq!(dead, place < state.dead, "dead segments of region {region}");
+                *live.entry(segment.object.sequence).or_default() += u32::from(!dead);
+            }
+            assert!(state.last_id >= last);
+        }
+        for (sequence, object) in &self.objects {
+            assert_eq!(*sequence, object.link.sequence);
+            let counted = live.get(sequence).copied().unwrap_or_default();
+            assert_eq!(object.live, counted, "live segments of {}", object.link);
+        }
+        assert_eq!(self.bytes, self.objects.values().map(|object| object.size).sum::<u64>());
+        let first_live = self.objects.iter().find(|(_, o)| o.live > 0).map(|(s, _)| *s);
+        let past_last = self.objects.keys().next_back().map(|last| last.next());
+        match first_live {
+            Some(first) => assert!(self.boundary <= first, "{} is needed", first),
+            None => assert!(past_last.is_none_or(|end| self.boundary >= end)),
+        }
+        if let Some(next) = self.objects.range(self.boundary..).next() {
+            assert_eq!(Some(*next.0), first_live, "the boundary lags behind");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Selecting the chain that is history (DESIGN.md section 3).

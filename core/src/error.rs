@@ -1,0 +1,425 @@
+//! What can go wrong, said for people: what happened, to which key or region, what it means for
+//! the data, and what to do (DESIGN.md section 11).
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use crate::key::Key;
+use crate::types::{EntryId, Epoch, RegionId};
+
+/// A failure of the log. Cheap to clone: many waiters share one cause.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An option or the prefix is out of range. Nothing was touched.
+    #[error("invalid {option}: {value}; allowed is {allowed}. Nothing was read or written")]
+    InvalidOptions {
+        /// The option's name.
+        option: &'static str,
+        /// Its value.
+        value: Arc<str>,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A caller named one of the top 16 regions, which are Sealog's own. Nothing was touched.
+    #[error(
+        "region {region} is reserved: callers use regions below {first}. Nothing was written",
+        first = RegionId::FIRST_RESERVED
+    )]
+    InvalidRegion {
+        /// The region.
+        region: RegionId,
+    },
+    /// An append was larger than the log takes. Nothing of it was written.
+    #[error(
+        "an append of {size} {unit} exceeds the limit of {limit} {unit}; nothing of it was written. \
+         Split it, or raise max_append_bytes if it is bytes"
+    )]
+    AppendTooLarge {
+        /// How large it was.
+        size: u64,
+        /// The limit.
+        limit: u64,
+        /// What was counted.
+        unit: AppendUnit,
+    },
+    /// `must_exist` is set and no object of a log is there. Nothing was written.
+    #[error(
+        "no log at {prefix:?}: nothing is stored there and must_exist is set. \
+         Check the prefix, or open without must_exist to begin a new log"
+    )]
+    Missing {
+        /// The prefix.
+        prefix: Arc<str>,
+    },
+    /// An opening met another opening, or kept meeting a running writer's new objects.
+    #[error(
+        "opening was overtaken at {key} by {}, epoch {epoch}: another process opens or writes this \
+         log. What is stored is untouched; retry if this process should have the log",
+        Writer(writer)
+    )]
+    Contended {
+        /// Where they met.
+        key: Key,
+        /// The other's epoch.
+        epoch: Epoch,
+        /// The other's name, if it could be read.
+        writer: Option<Arc<str>>,
+    },
+    /// An `obsolete` above everything handed out, while entries of the region are on their way:
+    /// they would be acknowledged and hidden at once. Nothing changed.
+    #[error(
+        "region {region} has entries that are not durable yet, and {id} is above all of them: \
+         nothing was made obsolete. Retry when they are durable"
+    )]
+    Unsettled {
+        /// The region.
+        region: RegionId,
+        /// The id that was to become obsolete.
+        id: EntryId,
+    },
+    /// A request to the store failed.
+    #[error("{operation} {key} failed: {source}. {}", source.advice())]
+    Store {
+        /// What was asked of the store.
+        operation: Operation,
+        /// Of which key.
+        key: Key,
+        /// How it failed.
+        source: StoreError,
+    },
+    /// A stale object held the sequence; the batches that were not durable are rolled back.
+    #[error(
+        "{key} is held by an object of an earlier writer, so what was to be stored there is rolled \
+         back. The log goes on with other sequences; retry"
+    )]
+    Conflict {
+        /// The key.
+        key: Key,
+    },
+    /// Another writer has the prefix: this one acknowledges nothing more.
+    #[error(
+        "this writer (epoch {epoch}) has lost the log to {} (epoch {theirs}), whose object stands \
+         at {key}. What was acknowledged is kept in the log; nothing more is acknowledged here. \
+         Stop, and open again only if this process should have the log",
+        Writer(writer)
+    )]
+    Fenced {
+        /// Where the other's object was met.
+        key: Key,
+        /// This writer's epoch.
+        epoch: Epoch,
+        /// The other's epoch.
+        theirs: Epoch,
+        /// The other's name, if its start object could be read.
+        writer: Option<Arc<str>>,
+    },
+    /// What is stored is damaged, or something is lost.
+    #[error(
+        "{key} is damaged: {part}: {reason}. Nothing was changed; keep the objects as they are and inspect the log"
+    )]
+    Corrupted {
+        /// The object.
+        key: Key,
+        /// The part of the object.
+        part: Part,
+        /// What was expected and what was found.
+        reason: Arc<str>,
+    },
+    /// The store does not honour conditional creates, so it could silently overwrite entries.
+    #[error(
+        "the store does not honour conditional create (put if absent), seen at {key}: a log there \
+         could be overwritten silently. It can be read, but not written; use a store or a \
+         configuration of it that supports conditional create"
+    )]
+    UnsafeStore {
+        /// The key that showed it.
+        key: Key,
+    },
+    /// The log has used its last sequence, `2^44 - 1`.
+    #[error(
+        "the log has used its last object sequence: nothing more can be appended. What is stored \
+         stays readable; begin a new log under another prefix"
+    )]
+    SequenceExhausted,
+    /// The log was stopped.
+    #[error("the log is stopped: open it again to go on")]
+    Stopped,
+    /// An earlier terminal error ended this writer.
+    #[error("the log ended earlier: {cause}")]
+    Poisoned {
+        /// The first terminal error.
+        cause: Arc<Error>,
+    },
+    /// What `stop` could not save.
+    #[error("stopping lost {entries} acknowledged entries and {releases} release records: {cause}")]
+    Lost {
+        /// Acknowledged entries that are not durable.
+        entries: u64,
+        /// Release records that are not durable.
+        releases: u64,
+        /// Why.
+        cause: Arc<Error>,
+    },
+}
+
+impl Error {
+    /// Whether the same call may succeed if it is made again later, on this log or on one opened
+    /// anew.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Contended { .. } | Error::Unsettled { .. } | Error::Conflict { .. } => true,
+            Error::Store { source, .. } => source.is_retryable(),
+            Error::InvalidOptions { .. }
+            | Error::InvalidRegion { .. }
+            | Error::AppendTooLarge { .. }
+            | Error::Missing { .. }
+            | Error::Fenced { .. }
+            | Error::Corrupted { .. }
+            | Error::UnsafeStore { .. }
+            | Error::SequenceExhausted
+            | Error::Stopped
+            | Error::Poisoned { .. }
+            | Error::Lost { .. } => false,
+        }
+    }
+
+    /// A damaged or lost object.
+    pub(crate) fn corrupted(key: Key, error: DecodeError) -> Error {
+        Error::Corrupted { key, part: error.part, reason: error.reason }
+    }
+}
+
+/// What a failed append means for its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// No request that held the entries was ever sent: they are nowhere.
+    NotWritten,
+    /// The entries may be stored: they may be replayed by a later opening, if nothing was
+    /// acknowledged after them.
+    Unknown,
+}
+
+/// Why an append failed, and what that means for its entries.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error} ({})", match outcome {
+    Outcome::NotWritten => "the entries were not written",
+    Outcome::Unknown => "the entries may come back at the next opening, if nothing is acknowledged after them",
+})]
+pub struct WriteError {
+    error: Error,
+    outcome: Outcome,
+}
+
+impl WriteError {
+    /// Pairs a cause with what it means for the entries.
+    pub fn new(error: Error, outcome: Outcome) -> WriteError {
+        WriteError { error, outcome }
+    }
+
+    /// What happened.
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// What may have become of the entries.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Whether the same append may succeed if it is made again.
+    pub fn is_retryable(&self) -> bool {
+        self.error.is_retryable()
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Error {
+        error.error
+    }
+}
+
+/// A failed answer of the store, as a shell maps it (DESIGN.md section 1).
+#[derive(Clone, Debug)]
+pub struct StoreError {
+    /// Which of the five kinds it is.
+    pub kind: StoreErrorKind,
+    /// The client's own error.
+    pub cause: Option<Arc<dyn core::error::Error + Send + Sync>>,
+}
+
+/// The kinds of failed answers that the core tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StoreErrorKind {
+    /// Of a create: something is at the key already, so the client says.
+    Exists,
+    /// Nothing is at the key.
+    NotFound,
+    /// The time limit passed; the request may still land.
+    TimedOut,
+    /// The store will not do this: repeating does not help.
+    Refused,
+    /// Everything else: it may pass.
+    Transient,
+}
+
+impl StoreError {
+    /// A failure without a cause of the client's.
+    pub fn new(kind: StoreErrorKind) -> StoreError {
+        StoreError { kind, cause: None }
+    }
+
+    /// A failure with the client's error.
+    pub fn with_cause(
+        kind: StoreErrorKind,
+        cause: impl Into<Arc<dyn core::error::Error + Send + Sync>>,
+    ) -> StoreError {
+        StoreError { kind, cause: Some(cause.into()) }
+    }
+
+    /// Whether the same request may succeed if it is made again.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            StoreErrorKind::TimedOut | StoreErrorKind::Transient => true,
+            StoreErrorKind::Refused | StoreErrorKind::Exists | StoreErrorKind::NotFound => false,
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self.kind {
+            StoreErrorKind::TimedOut => "The request may still take effect; retry",
+            StoreErrorKind::Transient => "It may pass; retry",
+            StoreErrorKind::Refused => {
+                "The store will not do this: check credentials, permissions and that the bucket exists"
+            }
+            StoreErrorKind::NotFound => "Something removed the object: inspect the log",
+            StoreErrorKind::Exists => "Something else holds the key: inspect the log",
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            StoreErrorKind::Exists => "the key exists",
+            StoreErrorKind::NotFound => "not found",
+            StoreErrorKind::TimedOut => "timed out",
+            StoreErrorKind::Refused => "refused",
+            StoreErrorKind::Transient => "a failure that may pass",
+        })?;
+        match &self.cause {
+            Some(cause) => write!(f, " ({cause})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl core::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &(dyn core::error::Error + 'static))
+    }
+}
+
+/// What was asked of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A listing of the prefix.
+    List,
+    /// A conditional create.
+    Create,
+    /// A range read.
+    Read,
+    /// A read of the header at a key whose create failed.
+    ReadBack,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::List => "listing",
+            Operation::Create => "creating",
+            Operation::Read => "reading",
+            Operation::ReadBack => "reading back",
+        })
+    }
+}
+
+/// What a limit on appends counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AppendUnit {
+    /// Bytes of payloads, against `max_append_bytes`.
+    Bytes,
+    /// Entries of one region, against the positions of one object.
+    Entries,
+}
+
+impl fmt::Display for AppendUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AppendUnit::Bytes => "bytes",
+            AppendUnit::Entries => "entries of one region",
+        })
+    }
+}
+
+/// The parts of an object that errors name (FORMAT.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The object as a whole: too short for one, or missing.
+    Object,
+    /// The first 54 bytes.
+    Header,
+    /// The table of segments.
+    Footer,
+    /// The last 32 bytes.
+    Trailer,
+    /// The segment of a region.
+    Segment(RegionId),
+    /// The payload of the reserved region of release records.
+    ReleaseRecords,
+    /// The payload of the reserved region of the writer record.
+    WriterRecord,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Object => f.write_str("object"),
+            Part::Header => f.write_str("header"),
+            Part::Footer => f.write_str("footer"),
+            Part::Trailer => f.write_str("trailer"),
+            Part::Segment(region) => write!(f, "segment of region {region}"),
+            Part::ReleaseRecords => f.write_str("release records"),
+            Part::WriterRecord => f.write_str("writer record"),
+        }
+    }
+}
+
+/// Bytes that do not decode: the part, what was expected and what was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{part}: {reason}")]
+pub struct DecodeError {
+    /// The part that does not decode.
+    pub part: Part,
+    /// What was expected and what was found.
+    pub reason: Arc<str>,
+}
+
+impl DecodeError {
+    /// A part that does not decode.
+    pub(crate) fn new(part: Part, reason: impl Into<Arc<str>>) -> DecodeError {
+        DecodeError { part, reason: reason.into() }
+    }
+}
+
+/// Names the other writer, where its name is known.
+struct Writer<'a>(&'a Option<Arc<str>>);
+
+impl fmt::Display for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, "the writer {name:?}"),
+            None => f.write_str("a writer whose name could not be read"),
+        }
+    }
+}

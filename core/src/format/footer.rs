@@ -1,0 +1,231 @@
+//! The table of segments, and the trailer that leads to it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::segment::SEGMENT_HEADER_LEN;
+use super::{HEADER_LEN, Reader};
+use crate::error::{DecodeError, Part};
+use crate::types::{EntryId, RegionId};
+
+/// The length of a trailer in bytes.
+pub const TRAILER_LEN: usize = 32;
+
+/// The length of the number of segments, before the table.
+pub(super) const COUNT_LEN: usize = 4;
+/// The length of one row of the table.
+pub(super) const ROW_LEN: usize = 48;
+
+const MAGIC: [u8; 8] = *b"GTWALTRL";
+
+/// One row of the footer: where a region's segment is, and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SegmentMeta {
+    /// The region.
+    pub region: RegionId,
+    /// The smallest id in the segment.
+    pub min_id: EntryId,
+    /// The largest id in the segment.
+    pub max_id: EntryId,
+    /// How many entries it holds, at least one.
+    pub count: u32,
+    /// Where it begins in the object.
+    pub offset: u64,
+    /// How long it is in bytes.
+    pub length: u64,
+    /// The CRC32 of its bytes.
+    pub crc: u32,
+}
+
+impl SegmentMeta {
+    /// The segment's place in the object.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.length)
+    }
+
+    pub(super) fn encode(&self, out: &mut impl bytes::BufMut) {
+        out.put_u64(self.region.0);
+        out.put_u64(self.min_id.0);
+        out.put_u64(self.max_id.0);
+        out.put_u32(self.count);
+        out.put_u64(self.offset);
+        out.put_u64(self.length);
+        out.put_u32(self.crc);
+    }
+}
+
+/// The last 32 bytes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Trailer {
+    /// Where the footer begins; it ends where the trailer begins.
+    pub footer_offset: u64,
+    /// How long the footer is in bytes.
+    pub footer_length: u64,
+    /// The CRC32 of the footer.
+    pub footer_crc: u32,
+    /// The CRC32 of every byte before the trailer, then of the trailer without this field.
+    pub object_crc: u32,
+}
+
+impl Trailer {
+    /// The bytes before the object's checksum, and those after it.
+    pub(super) fn checksummed(&self) -> ([u8; 20], [u8; 8]) {
+        let mut head = [0; 20];
+        head[0..8].copy_from_slice(&self.footer_offset.to_be_bytes());
+        head[8..16].copy_from_slice(&self.footer_length.to_be_bytes());
+        head[16..20].copy_from_slice(&self.footer_crc.to_be_bytes());
+        (head, MAGIC)
+    }
+
+    pub(super) fn encode(&self, out: &mut impl bytes::BufMut) {
+        let (head, magic) = self.checksummed();
+        out.put_slice(&head);
+        out.put_u32(self.object_crc);
+        out.put_slice(&magic);
+    }
+
+    /// Where the footer is in the object.
+    pub fn footer_range(&self) -> Range<u64> {
+        self.footer_offset..self.footer_offset.saturating_add(self.footer_length)
+    }
+
+    /// Decodes the last [`TRAILER_LEN`] bytes of an object of `object_size` bytes, and checks that
+    /// the footer lies between header and trailer.
+    ///
+    /// # Errors
+    ///
+    /// [`Part::Object`] when the object is too short for one, [`Part::Trailer`] for the rest.
+    pub fn decode(tail: &[u8], object_size: u64) -> Result<Trailer, DecodeError> {
+        let refuse = |reason: String| DecodeError::new(Part::Trailer, reason);
+        if object_size < super::MIN_OBJECT_LEN || tail.len() < TRAILER_LEN {
+            return Err(DecodeError::new(
+                Part::Object,
+                format!("expected at least {} bytes, found {object_size}", super::MIN_OBJECT_LEN),
+            ));
+        }
+        let mut fields = Reader(&tail[tail.len() - TRAILER_LEN..]);
+        let decoded = (|| {
+            let trailer = Trailer {
+                footer_offset: fields.u64()?,
+                footer_length: fields.u64()?,
+                footer_crc: fields.u32()?,
+                object_crc: fields.u32()?,
+            };
+            Some((trailer, fields.array::<8>()?))
+        })();
+        let Some((trailer, magic)) = decoded else {
+            return Err(refuse(format!("expected {TRAILER_LEN} bytes, found fewer")));
+        };
+        if magic != MAGIC {
+            let found = magic.escape_ascii();
+            return Err(refuse(format!("expected the magic GTWALTRL, found {found}")));
+        }
+        let (offset, length) = (trailer.footer_offset, trailer.footer_length);
+        let end = object_size - TRAILER_LEN as u64;
+        if offset.checked_add(length) != Some(end) {
+            return Err(refuse(format!(
+                "expected a footer that ends at {end}, found offset {offset} and length {length}"
+            )));
+        }
+        if offset < HEADER_LEN as u64 {
+            return Err(refuse(format!(
+                "expected a footer behind the header's {HEADER_LEN} bytes, found offset {offset}"
+            )));
+        }
+        if length < COUNT_LEN as u64 || !(length - COUNT_LEN as u64).is_multiple_of(ROW_LEN as u64)
+        {
+            return Err(refuse(format!(
+                "expected a footer of {COUNT_LEN} bytes and {ROW_LEN} per segment, found {length}"
+            )));
+        }
+        Ok(trailer)
+    }
+}
+
+/// Decodes a footer, and checks that its segments tile the bytes between header and footer.
+///
+/// # Errors
+///
+/// [`Part::Footer`], with what was expected and found.
+pub fn decode_footer(footer: &[u8], trailer: &Trailer) -> Result<Vec<SegmentMeta>, DecodeError> {
+    let refuse = |reason: String| DecodeError::new(Part::Footer, reason);
+    if footer.len() as u64 != trailer.footer_length {
+        let (expected, found) = (trailer.footer_length, footer.len());
+        return Err(refuse(format!("expected {expected} bytes, found {found}")));
+    }
+    let computed = crc32fast::hash(footer);
+    if computed != trailer.footer_crc {
+        let found = trailer.footer_crc;
+        return Err(refuse(format!(
+            "expected checksum {computed:08x} of its bytes, found {found:08x}"
+        )));
+    }
+    let mut fields = Reader(footer);
+    let count = fields.u32().ok_or_else(|| refuse("expected a count, found nothing".into()))?;
+    let rows = fields.0.len() / ROW_LEN;
+    if count as usize != rows || !fields.0.len().is_multiple_of(ROW_LEN) {
+        let found = fields.0.len();
+        return Err(refuse(format!(
+            "expected {count} rows of {ROW_LEN} bytes, found {found} bytes"
+        )));
+    }
+    let mut segments = Vec::with_capacity(rows);
+    let mut end = HEADER_LEN as u64;
+    let mut last_region = None;
+    while !fields.is_empty() {
+        let row = decode_row(&mut fields)
+            .ok_or_else(|| refuse(format!("expected a row of {ROW_LEN} bytes, found fewer")))?;
+        let region = row.region;
+        if last_region.is_some_and(|last| last >= region) {
+            return Err(refuse(format!("expected ascending regions, found region {region} later")));
+        }
+        if row.count == 0 {
+            return Err(refuse(format!("expected entries in region {region}, found a count of 0")));
+        }
+        if row.min_id > row.max_id {
+            let (min, max) = (row.min_id, row.max_id);
+            return Err(refuse(format!(
+                "expected smallest <= largest id in region {region}, found {min} and {max}"
+            )));
+        }
+        if row.offset != end {
+            return Err(refuse(format!(
+                "expected the segment of region {region} at {end}, found offset {}",
+                row.offset
+            )));
+        }
+        // Also keeps the sum below from overflowing.
+        let room = trailer.footer_offset.saturating_sub(end);
+        if row.length < SEGMENT_HEADER_LEN as u64 || row.length > room {
+            return Err(refuse(format!(
+                "expected {SEGMENT_HEADER_LEN} to {room} bytes in the segment of region {region}, \
+                 found length {}",
+                row.length
+            )));
+        }
+        end += row.length;
+        last_region = Some(region);
+        segments.push(row);
+    }
+    if end != trailer.footer_offset {
+        return Err(refuse(format!(
+            "expected segments up to the footer at {}, found that they end at {end}",
+            trailer.footer_offset
+        )));
+    }
+    Ok(segments)
+}
+
+fn decode_row(fields: &mut Reader<'_>) -> Option<SegmentMeta> {
+    Some(SegmentMeta {
+        region: RegionId(fields.u64()?),
+        min_id: EntryId(fields.u64()?),
+        max_id: EntryId(fields.u64()?),
+        count: fields.u32()?,
+        offset: fields.u64()?,
+        length: fields.u64()?,
+        crc: fields.u32()?,
+    })
+}

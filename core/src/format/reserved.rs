@@ -1,0 +1,146 @@
+//! Sealog's own content in reserved regions: release records and the writer record.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{Entry, Reader};
+use crate::error::{DecodeError, Part};
+use crate::types::{EntryId, ObjectSeq, RegionId};
+
+const VERSION: u8 = 1;
+const RECORD_LEN: usize = 16;
+
+/// A region was released: its entries at or below `through` are obsolete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReleaseRecord {
+    /// The region.
+    pub region: RegionId,
+    /// Released through this id.
+    pub through: EntryId,
+}
+
+/// Who made a start object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WriterRecord {
+    /// Random, so that no two start objects are ever byte-identical.
+    pub nonce: [u8; 16],
+    /// The wall clock at the opening, in milliseconds since 1970.
+    pub opened_at_millis: u64,
+    /// The writer's pipeline depth.
+    pub max_in_flight: u16,
+    /// The writer's name, 1 to 255 bytes.
+    pub name: Arc<str>,
+}
+
+/// The payload of a segment of release records, which are in strictly increasing region order.
+pub fn encode_releases(records: &[ReleaseRecord]) -> Bytes {
+    debug_assert!(records.windows(2).all(|pair| pair[0].region < pair[1].region));
+    let mut out = BytesMut::with_capacity(5 + records.len() * RECORD_LEN);
+    out.put_u8(VERSION);
+    out.put_u32(records.len() as u32);
+    for record in records {
+        out.put_u64(record.region.0);
+        out.put_u64(record.through.0);
+    }
+    out.freeze()
+}
+
+/// Decodes the release records in the entries of region `u64::MAX` of the object at `sequence`.
+///
+/// # Errors
+///
+/// [`Part::ReleaseRecords`], with what was expected and found.
+pub fn decode_releases(
+    entries: &[Entry],
+    sequence: ObjectSeq,
+) -> Result<Vec<ReleaseRecord>, DecodeError> {
+    let part = Part::ReleaseRecords;
+    let refuse = |reason: String| DecodeError::new(part, reason);
+    let mut fields = Reader(payload(part, entries, sequence)?);
+    let Some(count) = fields.u32() else {
+        return Err(refuse(format!("expected a count, found {} bytes", fields.0.len())));
+    };
+    if fields.0.len() as u64 != u64::from(count) * RECORD_LEN as u64 {
+        let found = fields.0.len();
+        return Err(refuse(format!(
+            "expected {count} records of {RECORD_LEN} bytes, found {found} bytes"
+        )));
+    }
+    let mut records: Vec<ReleaseRecord> = Vec::with_capacity(fields.0.len() / RECORD_LEN);
+    while let (Some(region), Some(through)) = (fields.u64(), fields.u64()) {
+        let record = ReleaseRecord { region: RegionId(region), through: EntryId(through) };
+        if records.last().is_some_and(|last| last.region >= record.region) {
+            return Err(refuse(format!("expected ascending regions, found region {region} later")));
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+impl WriterRecord {
+    /// The payload of a writer record's segment.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(29 + self.name.len());
+        out.put_u8(VERSION);
+        out.put_slice(&self.nonce);
+        out.put_u64(self.opened_at_millis);
+        out.put_u16(self.max_in_flight);
+        out.put_u16(self.name.len() as u16);
+        out.put_slice(self.name.as_bytes());
+        out.freeze()
+    }
+
+    /// Decodes the writer record in the entries of region `u64::MAX - 1` of the object at
+    /// `sequence`.
+    ///
+    /// # Errors
+    ///
+    /// [`Part::WriterRecord`], with what was expected and found.
+    pub fn decode(entries: &[Entry], sequence: ObjectSeq) -> Result<WriterRecord, DecodeError> {
+        let part = Part::WriterRecord;
+        let refuse = |reason: String| DecodeError::new(part, reason);
+        let payload = payload(part, entries, sequence)?;
+        let mut fields = Reader(payload);
+        let fixed = (|| Some((fields.array()?, fields.u64()?, fields.u16()?, fields.u16()?)))();
+        let Some((nonce, opened_at_millis, max_in_flight, name_len)) = fixed else {
+            return Err(refuse(format!("expected 29 bytes or more, found {}", payload.len() + 1)));
+        };
+        if !(1..=255).contains(&name_len) {
+            return Err(refuse(format!("expected a name of 1 to 255 bytes, found {name_len}")));
+        }
+        if fields.0.len() != usize::from(name_len) {
+            let found = fields.0.len();
+            return Err(refuse(format!("expected {name_len} bytes of name, found {found}")));
+        }
+        let Ok(name) = core::str::from_utf8(fields.0) else {
+            return Err(refuse("expected a name in UTF-8, found other bytes".into()));
+        };
+        Ok(WriterRecord { nonce, opened_at_millis, max_in_flight, name: name.into() })
+    }
+}
+
+/// The one payload of a reserved region, behind its version.
+fn payload(part: Part, entries: &[Entry], sequence: ObjectSeq) -> Result<&[u8], DecodeError> {
+    let refuse = |reason: String| Err(DecodeError::new(part, reason));
+    let [entry] = entries else {
+        return refuse(format!("expected one entry, found {}", entries.len()));
+    };
+    if EntryId::new(sequence, 1) != Some(entry.id) {
+        let (found, position) = (entry.id.sequence(), entry.id.position());
+        return refuse(format!(
+            "expected position 1 of object {sequence}, found position {position} of object {found}"
+        ));
+    }
+    let mut fields = Reader(&entry.payload);
+    match fields.u8() {
+        Some(VERSION) => Ok(fields.0),
+        Some(version) => {
+            refuse(format!("expected version {VERSION}, found {version}: unsupported"))
+        }
+        None => refuse(format!("expected version {VERSION}, found nothing")),
+    }
+}

@@ -1,0 +1,1 @@
+//! The Opening machine (DESIGN.md section 4).

@@ -1,0 +1,207 @@
+//! Every option of DESIGN.md section 10 that the log has so far, validated once.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Debug;
+use core::ops::RangeBounds;
+use core::time::Duration;
+
+use crate::error::Error;
+
+/// How a log behaves. All values are checked when the log is opened, before anything is touched.
+///
+/// ```
+/// use sealog_core::Options;
+/// use std::time::Duration;
+///
+/// let options = Options { flush_interval: Duration::from_millis(20), ..Options::default() };
+/// assert!(options.validate().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// At most one object that leaves by time is made per interval; zero: as soon as a create
+    /// slot is free. 0 to 1 h, default 100 ms.
+    pub flush_interval: Duration,
+    /// How long a lone append waits for company. 0 to 1 s, default 1 ms.
+    pub linger: Duration,
+    /// The size at which a batch seals, in bytes of the object. 1 B to 1 GiB, default 8 MiB.
+    pub max_batch_bytes: u64,
+    /// Larger appends are refused, in bytes of payloads. 1 B to 4 GiB - 1, default 1 GiB.
+    pub max_append_bytes: u64,
+    /// How many creates run at once. 1 to 64, default 4.
+    pub max_in_flight: u32,
+    /// How long after its first attempt a create that fails transiently is repeated, before the
+    /// batch is rolled back. 0 to 1 h, default 2 s; with 0 a single failure rolls back.
+    pub retry_for: Duration,
+    /// The time limit of a storage request; a put gets a second more per 8 MiB. 1 ms to 1 h,
+    /// default 30 s.
+    pub request_timeout: Duration,
+    /// What a read does with a segment that does not decode. Default: skip.
+    pub on_corrupted_segment: OnCorruptedSegment,
+    /// How many requests an opening has under way at once. 1 to 1024, default 64.
+    pub open_concurrency: u32,
+    /// How many requests a read has under way at once. 1 to 1024, default 8.
+    pub read_concurrency: u32,
+    /// How long after its start an opening repeats what fails transiently. From 1 ns, default
+    /// 60 s.
+    pub open_timeout: Duration,
+    /// How often an opening starts again because another writer's object came in between. From 1,
+    /// default 16.
+    pub open_attempts: u32,
+    /// Refuse to begin a new log where nothing is stored. Default off.
+    pub must_exist: bool,
+    /// Check at each opening that the store honours conditional creates. Default on.
+    pub verify_store: bool,
+    /// Shown by inspection and in the error of a writer that loses the log. 1 to 255 bytes;
+    /// without it the shell names host and process id.
+    pub writer_name: Option<String>,
+}
+
+/// What a read does with a segment that does not decode, also not when fetched once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnCorruptedSegment {
+    /// Yield a hole in its place, warn, and go on.
+    #[default]
+    Skip,
+    /// Fail the read.
+    Fail,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            flush_interval: Duration::from_millis(100),
+            linger: Duration::from_millis(1),
+            max_batch_bytes: 8 << 20,
+            max_append_bytes: 1 << 30,
+            max_in_flight: 4,
+            retry_for: Duration::from_secs(2),
+            request_timeout: Duration::from_secs(30),
+            on_corrupted_segment: OnCorruptedSegment::Skip,
+            open_concurrency: 64,
+            read_concurrency: 8,
+            open_timeout: Duration::from_secs(60),
+            open_attempts: 16,
+            must_exist: false,
+            verify_store: true,
+            writer_name: None,
+        }
+    }
+}
+
+impl Options {
+    /// Checks every option against its range.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] names the first option that is out of range, its value and what
+    /// is allowed.
+    pub fn validate(&self) -> Result<(), Error> {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let ms = Duration::from_millis(1);
+        let s = Duration::from_secs(1);
+        within("flush_interval", self.flush_interval, ..=HOUR, "0 to 1 h")?;
+        within("linger", self.linger, ..=s, "0 to 1 s")?;
+        within("max_batch_bytes", self.max_batch_bytes, 1..=1 << 30, "1 B to 1 GiB")?;
+        let most = u64::from(u32::MAX);
+        within("max_append_bytes", self.max_append_bytes, 1..=most, "1 B to 4 GiB - 1 B")?;
+        within("max_in_flight", self.max_in_flight, 1..=64, "1 to 64")?;
+        within("retry_for", self.retry_for, ..=HOUR, "0 to 1 h")?;
+        within("request_timeout", self.request_timeout, ms..=HOUR, "1 ms to 1 h")?;
+        within("open_concurrency", self.open_concurrency, 1..=1024, "1 to 1024")?;
+        within("read_concurrency", self.read_concurrency, 1..=1024, "1 to 1024")?;
+        within("open_timeout", self.open_timeout, Duration::from_nanos(1).., "more than 0")?;
+        within("open_attempts", self.open_attempts, 1.., "1 or more")?;
+        if let Some(name) = &self.writer_name
+            && !(1..=255).contains(&name.len())
+        {
+            return Err(invalid("writer_name", name, "1 to 255 bytes"));
+        }
+        Ok(())
+    }
+}
+
+fn within<T: PartialOrd + Debug>(
+    option: &'static str,
+    value: T,
+    range: impl RangeBounds<T>,
+    allowed: &'static str,
+) -> Result<(), Error> {
+    if range.contains(&value) { Ok(()) } else { Err(invalid(option, value, allowed)) }
+}
+
+fn invalid(option: &'static str, value: impl Debug, allowed: &'static str) -> Error {
+    Error::InvalidOptions { option, value: format!("{value:?}").into(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_within_their_ranges() {
+        Options::default().validate().unwrap();
+    }
+
+    /// Every bound of section 10's table, and the first value beyond it.
+    #[test]
+    fn what_is_out_of_range_is_named_with_its_value() {
+        let with = |change: &dyn Fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options.validate()
+        };
+        type Change = fn(&mut Options);
+        let good: &[Change] = &[
+            |o| o.flush_interval = Duration::ZERO,
+            |o| o.flush_interval = Duration::from_secs(3600),
+            |o| o.linger = Duration::from_secs(1),
+            |o| o.max_batch_bytes = 1,
+            |o| o.max_batch_bytes = 1 << 30,
+            |o| o.max_append_bytes = 1,
+            |o| o.max_append_bytes = (4 << 30) - 1,
+            |o| o.max_in_flight = 1,
+            |o| o.max_in_flight = 64,
+            |o| o.retry_for = Duration::ZERO,
+            |o| o.request_timeout = Duration::from_millis(1),
+            |o| o.open_concurrency = 1024,
+            |o| o.read_concurrency = 1,
+            |o| o.open_attempts = 1,
+            |o| o.writer_name = Some("n".repeat(255)),
+        ];
+        for change in good {
+            with(change).unwrap();
+        }
+        let bad: &[(&str, &str, Change)] = &[
+            ("flush_interval", "3600.001s", |o| {
+                o.flush_interval = Duration::from_millis(3_600_001)
+            }),
+            ("linger", "1.001s", |o| o.linger = Duration::from_millis(1001)),
+            ("max_batch_bytes", "0", |o| o.max_batch_bytes = 0),
+            ("max_batch_bytes", "1073741825", |o| o.max_batch_bytes = (1 << 30) + 1),
+            ("max_append_bytes", "0", |o| o.max_append_bytes = 0),
+            ("max_append_bytes", "4294967296", |o| o.max_append_bytes = 4 << 30),
+            ("max_in_flight", "0", |o| o.max_in_flight = 0),
+            ("max_in_flight", "65", |o| o.max_in_flight = 65),
+            ("retry_for", "3601s", |o| o.retry_for = Duration::from_secs(3601)),
+            ("request_timeout", "999µs", |o| o.request_timeout = Duration::from_micros(999)),
+            ("open_concurrency", "0", |o| o.open_concurrency = 0),
+            ("open_concurrency", "1025", |o| o.open_concurrency = 1025),
+            ("read_concurrency", "0", |o| o.read_concurrency = 0),
+            ("open_timeout", "0ns", |o| o.open_timeout = Duration::ZERO),
+            ("open_attempts", "0", |o| o.open_attempts = 0),
+            ("writer_name", "\"\"", |o| o.writer_name = Some(String::new())),
+            ("writer_name", "nnn", |o| o.writer_name = Some("n".repeat(256))),
+        ];
+        for (name, value, change) in bad {
+            let error = with(change).unwrap_err();
+            assert!(
+                matches!(&error, Error::InvalidOptions { option, .. } if option == name),
+                "{name}: {error}"
+            );
+            assert!(error.to_string().contains(value), "{name}: {error}");
+        }
+    }
+}
