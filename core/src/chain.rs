@@ -158,12 +158,10 @@ fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Optio
     let pipeline = |walk: &Walk| {
         walk.age() > tip.age() && walk.held >= 2 * u64::from(walks.depth(walk.link.epoch))
     };
-    let proofs: [(Proof, &dyn Fn(&Walk) -> bool); 3] = [
-        (Proof::BoundaryBeyondTip, &boundary),
-        (Proof::EpochBeyondTip, &epoch),
-        (Proof::MoreThanAPipeline, &pipeline),
-    ];
-    proofs.iter().find_map(|(proof, proves)| Some(walks.latest(proves)?.lost(*proof)))
+    let found = |proof, proves: &dyn Fn(&Walk) -> bool| Some(walks.latest(proves)?.lost(proof));
+    found(Proof::BoundaryBeyondTip, &boundary)
+        .or_else(|| found(Proof::EpochBeyondTip, &epoch))
+        .or_else(|| found(Proof::MoreThanAPipeline, &pipeline))
 }
 
 /// The way back from each present object, in the order of their sequences.
