@@ -46,7 +46,8 @@ pub struct LostHistory {
     pub proof: Proof,
     /// The missing predecessor: where the way back from `because` breaks off.
     pub missing: ObjectSeq,
-    /// The present object that proves it: if several do, the latest.
+    /// The present object that proves it: if several do, the latest, and a claim only if no other
+    /// object does.
     pub because: Link,
 }
 
@@ -137,9 +138,7 @@ pub fn next_sequence(
 
 fn nothing_complete(walks: &Walks) -> LostHistory {
     let proof = Proof::NoCompleteChain;
-    // Claims say nothing of their predecessor.
-    let latest = walks.latest(|walk| !walk.links_to_itself).or_else(|| walks.latest(|_| true));
-    match latest {
+    match walks.latest(|_| true) {
         Some(walk) => walk.lost(proof),
         None => {
             let missing = ObjectSeq::ZERO;
@@ -226,8 +225,13 @@ impl Walks {
         self.0.get(place)
     }
 
+    /// The latest object of a kind. One that links to itself names no predecessor, so any other
+    /// comes before it.
     fn latest(&self, which: impl Fn(&Walk) -> bool) -> Option<&Walk> {
-        self.0.iter().filter(|walk| which(walk)).max_by_key(|walk| walk.age())
+        self.0
+            .iter()
+            .filter(|walk| which(walk))
+            .max_by_key(|walk| (!walk.links_to_itself, walk.age()))
     }
 
     /// The chain of a complete object down to its boundary, ascending.
@@ -267,7 +271,7 @@ impl Walk {
     }
 
     fn lost(&self, proof: Proof) -> LostHistory {
-        // A claim links to itself; what preceded it is what its boundary and its place tell of.
+        // What links to itself names no predecessor: its boundary and its place tell of one.
         let missing = match self.broken {
             Some(broken) if broken.missing != self.link.sequence => broken.missing,
             _ if proof == Proof::BoundaryBeyondTip => ObjectSeq(self.boundary.0.saturating_sub(1)),
