@@ -5,6 +5,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod backoff;
 pub mod catalog;
 pub mod chain;
 pub mod error;
