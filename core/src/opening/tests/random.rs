@@ -1,34 +1,53 @@
 //! Whatever comes in, an opening does not panic, and it ends.
 
-use std::vec;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::event::ReadBack;
+use crate::types::EntryId;
 
 /// What the store of this test makes of a request.
 #[derive(Clone, Debug)]
 enum Whim {
-    /// The honest answer of a store that holds a small log.
+    /// It carries it out.
     Honest,
-    /// A sound answer with these bytes in it.
-    Bytes(Vec<u8>),
-    /// An object that decodes, with this header's numbers.
-    Object {
-        sequence: u64,
-        epoch: u64,
-        predecessor: Option<(u64, u64)>,
-        boundary: u64,
-    },
-    Fails(u8),
-    /// An answer of the wrong kind, or for another id, before the honest one.
-    Noise {
-        kind: u8,
-        id: u64,
-    },
-    /// Time passes, backwards even, before the honest answer.
+    /// Another writer's object appears at the key first.
+    Overtaken(Spec),
+    /// It answers with these bytes, cut or filled to the length that was asked for if it is told
+    /// to.
+    Bytes(Vec<u8>, bool),
+    Listing(Vec<Listed>),
+    Fails(StoreErrorKind),
+    /// First an answer of this kind comes under an id that may be waited for.
+    Noise(u8, u64),
+    /// First a tick comes, of this time.
     Tick(u64),
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+struct Spec {
+    epoch: u64,
+    predecessor: Option<(u64, u64)>,
+    boundary: u64,
+    entries: Option<(u64, u64)>,
+    releases: Option<(u64, u64)>,
+    writer: bool,
+    large: bool,
+}
+
+impl Spec {
+    fn make(&self, sequence: u64) -> Make {
+        let object = make(sequence, self.epoch).boundary(self.boundary);
+        let object = self.predecessor.iter().fold(object, |o, (s, e)| o.after(*s, *e));
+        let object = self.entries.iter().fold(object, |o, (region, id)| {
+            let id = EntryId::new(ObjectSeq(sequence), 1).filter(|_| *id < 30);
+            o.entry_with_id(*region, id.unwrap_or(EntryId(u64::MAX)), 5)
+        });
+        let object = self.releases.iter().fold(object, |o, record| o.releases(&[*record]));
+        let object = if self.writer { object.writer("x") } else { object };
+        if self.large { object.entry(90, 70_000) } else { object }
+    }
 }
 
 fn number() -> impl Strategy<Value = u64> {
@@ -42,100 +61,94 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
+/// Of small numbers most of the time, so that chains come about.
+fn small() -> impl Strategy<Value = u64> {
+    prop_oneof![60 => 0..4u64, 1 => number()]
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let predecessor = prop::option::weighted(0.3, (small(), small()));
+    let pairs = || prop::option::of((0..4u64, 0..32u64));
+    (small(), predecessor, small(), pairs(), pairs(), any::<bool>(), any::<bool>()).prop_map(
+        |(epoch, predecessor, boundary, entries, releases, writer, large)| Spec {
+            epoch,
+            predecessor,
+            boundary,
+            entries,
+            releases,
+            writer,
+            large,
+        },
+    )
+}
+
+fn error_kind() -> impl Strategy<Value = StoreErrorKind> {
+    prop::sample::select(std::vec![
+        StoreErrorKind::Exists,
+        StoreErrorKind::NotFound,
+        StoreErrorKind::Refused,
+        StoreErrorKind::NotSupported,
+        StoreErrorKind::TimedOut,
+        StoreErrorKind::Transient,
+        StoreErrorKind::Transient,
+        StoreErrorKind::Transient,
+    ])
+}
+
+fn listing() -> impl Strategy<Value = Vec<Listed>> {
+    let key = prop_oneof![5 => (0..6u64).prop_map(key), 1 => number().prop_map(key)];
+    let size = prop_oneof![80..400u64, 65_000..66_000u64, number()];
+    prop::collection::vec((key, size).prop_map(|(key, size)| Listed { key, size }), 0..8)
+}
+
 fn whim() -> impl Strategy<Value = Whim> {
     prop_oneof![
-        4 => Just(Whim::Honest),
-        1 => prop::collection::vec(any::<u8>(), 0..300).prop_map(Whim::Bytes),
-        3 => (number(), number(), prop::option::of((number(), number())), number()).prop_map(
-            |(sequence, epoch, predecessor, boundary)| {
-                Whim::Object { sequence, epoch, predecessor, boundary }
-            }
-        ),
-        2 => (0..6u8).prop_map(Whim::Fails),
-        1 => (0..5u8, number()).prop_map(|(kind, id)| Whim::Noise { kind, id }),
+        24 => Just(Whim::Honest),
+        2 => spec().prop_map(Whim::Overtaken),
+        1 => (prop::collection::vec(any::<u8>(), 0..300), any::<bool>())
+            .prop_map(|(bytes, fill)| Whim::Bytes(bytes, fill)),
+        1 => listing().prop_map(Whim::Listing),
+        2 => error_kind().prop_map(Whim::Fails),
+        2 => (0..5u8, number()).prop_map(|(kind, id)| Whim::Noise(kind, id)),
         1 => number().prop_map(Whim::Tick),
     ]
 }
 
-fn kind(kind: u8) -> StoreErrorKind {
-    match kind {
-        0 => StoreErrorKind::Exists,
-        1 => StoreErrorKind::NotFound,
-        2 => StoreErrorKind::Refused,
-        3 => StoreErrorKind::NotSupported,
-        4 => StoreErrorKind::TimedOut,
-        _ => StoreErrorKind::Transient,
-    }
-}
-
-fn listing() -> impl Strategy<Value = Vec<Listed>> {
-    let key = prop_oneof![
-        5 => (0..6u64).prop_map(key),
-        1 => number().prop_map(key),
-        1 => Just(Key::from("elsewhere")),
-    ];
-    let size = prop_oneof![Just(0), Just(90), 80..400u64, 65_000..66_000u64, number()];
-    prop::collection::vec((key, size).prop_map(|(key, size)| Listed { key, size }), 0..8)
-}
-
-fn object(whim: &Whim, at: u64) -> Bytes {
-    match whim {
-        Whim::Bytes(bytes) => bytes.clone().into(),
-        Whim::Object { sequence, epoch, predecessor, boundary } => {
-            // Mostly at its own key, so that something is selected.
-            let sequence = if sequence % 3 == 0 { sequence % (1 << 44) } else { at };
-            let object = make(sequence, *epoch).boundary(*boundary).entry(1, 5).writer("x");
-            let object = predecessor.iter().fold(object, |o, (s, e)| o.after(*s, *e));
-            object.releases(&[(1, *boundary)]).bytes()
+/// The answer to an effect, given the whim.
+fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnswer {
+    let id = effect.id();
+    match (whim, effect) {
+        (Whim::Fails(kind), _) => effect.failed(StoreError::new(*kind)),
+        (Whim::Listing(listing), StorageEffect::List { .. }) => {
+            StorageAnswer::Listed { id, result: Ok(listing.clone()) }
         }
-        _ => make(at, 1).after(at.saturating_sub(1), 1).entry(1, 5).bytes(),
-    }
-}
-
-fn sequence_of(at: &Key) -> u64 {
-    match prefix().classify(at) {
-        KeyKind::Object(sequence) => sequence.0,
-        _ => 0,
-    }
-}
-
-fn answer(effect: &StorageEffect, whim: &Whim, listing: &[Listed]) -> StorageAnswer {
-    if let Whim::Fails(of) = whim {
-        return effect.failed(StoreError::new(kind(*of)));
-    }
-    match effect {
-        StorageEffect::List { id, .. } => {
-            StorageAnswer::Listed { id: *id, result: Ok(listing.to_vec()) }
-        }
-        StorageEffect::FetchRange { id, key, range, .. } => {
-            let object = object(whim, sequence_of(key));
-            // Of a listed size that is not the object's there is still a body of that length, if it
-            // is not beyond all reason.
-            let length = (range.end - range.start).min(1 << 20) as usize;
-            let mut body = object.slice(..object.len().min(length)).to_vec();
-            if !matches!(whim, Whim::Bytes(bytes) if bytes.len() % 2 == 0) {
-                body.resize(length, 0);
+        (Whim::Bytes(bytes, fill), StorageEffect::FetchRange { range, .. }) => {
+            let mut body = bytes.clone();
+            if *fill {
+                body.resize((range.end - range.start).min(1 << 20) as usize, 0);
             }
-            StorageAnswer::Fetched { id: *id, result: Ok(body.into()) }
+            StorageAnswer::Fetched { id, result: Ok(body.into()) }
         }
-        StorageEffect::PutObject { id, .. } => {
-            let exists = StoreError::new(StoreErrorKind::Exists);
-            let result = if matches!(whim, Whim::Honest) { Ok(()) } else { Err(exists) };
-            StorageAnswer::CreateResult { id: *id, result }
+        (Whim::Bytes(bytes, fill), StorageEffect::ReadBack { .. }) => {
+            let mut header = bytes.clone();
+            header.truncate(if *fill { 54 } else { 300 });
+            let result = Ok(ReadBack { size: bytes.len() as u64 * 2, header: header.into() });
+            StorageAnswer::ReadBackResult { id, result }
         }
-        StorageEffect::ReadBack { id, key, .. } => {
-            let object = object(whim, sequence_of(key));
-            let header = object.slice(..object.len().min(54));
-            let found = ReadBack { size: object.len() as u64, header };
-            StorageAnswer::ReadBackResult { id: *id, result: Ok(found) }
+        (Whim::Overtaken(spec), StorageEffect::PutObject { key: at, .. }) => {
+            if let KeyKind::Object(sequence) = prefix().classify(at) {
+                let bytes = spec.make(sequence.0).bytes();
+                store.objects.entry(at.clone()).or_insert(bytes);
+            }
+            store.answer(effect)
         }
+        _ => store.answer(effect),
     }
 }
 
-fn noise(kind: u8, id: u64) -> StorageAnswer {
-    let id = RequestId(id);
+fn noise(kind: u8, id: RequestId) -> StorageAnswer {
     match kind {
-        0 => StorageAnswer::Listed { id, result: Ok(vec![]) },
+        0 => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
         1 => StorageAnswer::Fetched { id, result: Ok(Bytes::from_static(b"noise")) },
         2 => StorageAnswer::CreateResult { id, result: Ok(()) },
         3 => StorageAnswer::ReadBackResult {
@@ -146,22 +159,43 @@ fn noise(kind: u8, id: u64) -> StorageAnswer {
     }
 }
 
+/// Whether a machine that waits for `effect` takes this as its answer.
+fn is_answer(effect: &StorageEffect, answer: &StorageAnswer) -> bool {
+    let sample = effect.failed(StoreError::new(StoreErrorKind::Exists));
+    effect.id() == answer.id()
+        && core::mem::discriminant(&sample) == core::mem::discriminant(answer)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
     fn an_opening_ends_whatever_comes_in(
-        whims in prop::collection::vec(whim(), 1..40),
-        listings in prop::collection::vec(listing(), 1..4),
-        open_attempts in 1..4u32,
-        open_concurrency in 1..4u32,
+        specs in prop::collection::vec(prop::option::of(spec()), 0..6),
+        whims in prop::collection::vec(whim(), 1..60),
+        damage in prop::option::weighted(0.1, (0..6u64, 0..90usize)),
+        (open_attempts, open_concurrency) in (1..4u32, 1..4u32),
     ) {
+        let mut store = Store::default();
+        let mut last = None;
+        for (sequence, spec) in (0..).zip(specs) {
+            let Some(mut spec) = spec else { continue };
+            // Mostly a chain of one or a few writers.
+            spec.predecessor = spec.predecessor.or(last);
+            spec.boundary = spec.boundary.min(sequence);
+            last = Some((sequence, spec.epoch));
+            store.add(spec.make(sequence));
+        }
+        if let Some((sequence, at)) = damage
+            && store.objects.contains_key(&key(sequence))
+        {
+            store.damage(sequence, at);
+        }
         let options = Options { open_attempts, open_concurrency, ..Options::default() };
         let mut now = Time::ZERO;
         let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
-        let mut under_way = Vec::new();
+        let mut under_way: Vec<StorageEffect> = Vec::new();
         let mut whims = whims.iter().cycle();
-        let mut listings = listings.iter().cycle();
         let mut ended = false;
         for step in 0.. {
             prop_assert!(step < 5_000, "it does not end: {:?}", opening);
@@ -172,7 +206,7 @@ proptest! {
                     OpeningEffect::Notice(_) => {}
                     OpeningEffect::Opened(recovered) => {
                         recovered.catalog.check();
-                        prop_assert!(recovered.start.sequence < recovered.next_sequence);
+                        prop_assert_eq!(recovered.catalog.last(), Some(recovered.start));
                         prop_assert!(recovered.catalog.boundary() <= recovered.next_sequence);
                         ended = true;
                     }
@@ -184,15 +218,10 @@ proptest! {
             }
             prop_assert!(under_way.len() <= open_concurrency as usize);
             let whim = whims.next().unwrap();
-            if let Whim::Noise { kind, id } = whim {
-                let id = under_way.first().map_or(*id, |e: &StorageEffect| e.id().0 ^ (id & 1));
-                let noise = noise(*kind, id);
-                // An answer of the right kind under an id that is waited for would be one.
-                if under_way.iter().all(|effect| {
-                    effect.id() != noise.id()
-                        || core::mem::discriminant(&effect.failed(StoreError::new(StoreErrorKind::Exists)))
-                            != core::mem::discriminant(&noise)
-                }) {
+            if let Whim::Noise(kind, id) = whim {
+                let awaited = under_way.first().map_or(RequestId(*id), |effect| effect.id());
+                let noise = noise(*kind, if id % 2 == 0 { awaited } else { RequestId(*id) });
+                if !under_way.iter().any(|effect| is_answer(effect, &noise)) {
                     opening.handle(now, OpeningEvent::Storage(noise));
                 }
             }
@@ -200,11 +229,7 @@ proptest! {
                 opening.handle(Time::from_millis(at % 1_000), OpeningEvent::Tick);
             }
             if let Some(effect) = under_way.pop() {
-                let listing = match &effect {
-                    StorageEffect::List { .. } => listings.next().unwrap().as_slice(),
-                    _ => &[],
-                };
-                let answer = answer(&effect, whim, listing);
+                let answer = answer(&effect, whim, &mut store);
                 opening.handle(now, OpeningEvent::Storage(answer));
             } else if let Some(due) = opening.next_tick() {
                 now = now.max(due);

@@ -161,7 +161,7 @@ impl Store {
         self.objects.insert(key(sequence), bytes.into());
     }
 
-    fn answer(&mut self, effect: &StorageEffect) -> StorageAnswer {
+    pub(super) fn answer(&mut self, effect: &StorageEffect) -> StorageAnswer {
         let fits = |(operation, key, _): &(Operation, Key, Fault)| {
             *operation == operation_of(effect) && key == effect.key()
         };
@@ -215,7 +215,10 @@ impl Store {
                 StorageAnswer::Listed { id: *id, result: Ok(listing) }
             }
             StorageEffect::FetchRange { id, key, range, .. } => {
-                let body = |bytes: &Bytes| bytes.slice(range.start as usize..range.end as usize);
+                let body = |bytes: &Bytes| {
+                    let end = range.end.min(bytes.len() as u64);
+                    bytes.slice(range.start.min(end) as usize..end as usize)
+                };
                 let result = self.objects.get(key).map(body).ok_or(absent);
                 StorageAnswer::Fetched { id: *id, result }
             }
