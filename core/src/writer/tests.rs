@@ -17,6 +17,7 @@ use super::*;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Payload, ReadBack, StorageEffect};
 use crate::format::{ObjectEncoder, WriterRecord};
+use crate::opening::RecoveryStats;
 use crate::types::Link;
 
 /// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that
@@ -47,8 +48,7 @@ fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
         start,
         next_sequence,
         next_request: RequestId(0),
-        recovered_objects: 0,
-        took: Duration::ZERO,
+        stats: RecoveryStats { recovered_objects: 0, took: Duration::ZERO },
     }
 }
 
