@@ -25,6 +25,7 @@ use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
+use crate::rules::Rules;
 use crate::types::{Epoch, Link, ObjectSeq, Time};
 
 use examine::Examination;
@@ -49,6 +50,7 @@ pub struct Opening {
     prefix: Prefix,
     options: Options,
     identity: Identity,
+    rules: Rules,
     began: Time,
     now: Time,
     phase: Phase,
@@ -132,6 +134,7 @@ pub struct Recovered {
     pub next_request: RequestId,
     /// Figures.
     pub stats: RecoveryStats,
+    pub(crate) rules: Rules,
 }
 
 /// Figures of an opening.
@@ -161,6 +164,7 @@ impl Opening {
             prefix,
             options,
             identity,
+            rules: Rules::ALL,
             began: now,
             now,
             phase: Phase::Listing,
@@ -173,6 +177,13 @@ impl Opening {
         opening.list(now);
         opening.send();
         Ok(opening)
+    }
+
+    /// Takes rules of section 12 out, to explore what breaks without them.
+    #[cfg(feature = "exploration")]
+    pub fn with_rules(mut self, rules: Rules) -> Opening {
+        self.rules = rules;
+        self
     }
 
     /// Takes an event. An answer that is not waited for changes nothing.

@@ -26,6 +26,7 @@ use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
 use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
+use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 
@@ -61,6 +62,7 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 pub struct Writer<W> {
     prefix: Prefix,
     options: Options,
+    rules: Rules,
     epoch: Epoch,
     now: Time,
     state: State,
@@ -120,6 +122,7 @@ impl<W> Writer<W> {
         Writer {
             prefix: recovered.prefix,
             options: recovered.options,
+            rules: recovered.rules,
             epoch: recovered.start.epoch,
             now,
             state: State::Running,

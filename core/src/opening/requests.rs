@@ -53,7 +53,8 @@ pub(super) enum Purpose {
 
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
-    List,
+    /// From behind this key on.
+    List(Option<Key>),
     Fetch(Range<u64>),
     Put(Payload),
     ReadBack,
@@ -65,7 +66,7 @@ impl Request {
     }
 
     pub(super) fn list(prefix: Key) -> Request {
-        Request::new(Purpose::Listing, prefix, Ask::List)
+        Request::new(Purpose::Listing, prefix, Ask::List(None))
     }
 
     pub(super) fn fetch(purpose: Purpose, key: Key, range: Range<u64>) -> Request {
@@ -86,7 +87,7 @@ impl Request {
     /// This request failed for good.
     pub(super) fn failed(&self, source: StoreError) -> Error {
         let operation = match self.ask {
-            Ask::List => Operation::List,
+            Ask::List(_) => Operation::List,
             Ask::Fetch(_) => Operation::Read,
             Ask::Put(_) => Operation::Create,
             Ask::ReadBack => Operation::ReadBack,
@@ -97,7 +98,9 @@ impl Request {
     fn effect(&self, id: RequestId, time_limit: Duration) -> StorageEffect {
         let key = self.key.clone();
         match &self.ask {
-            Ask::List => StorageEffect::List { id, prefix: key, time_limit },
+            Ask::List(after) => {
+                StorageEffect::List { id, prefix: key, after: after.clone(), time_limit }
+            }
             Ask::Fetch(range) => {
                 StorageEffect::FetchRange { id, key, range: range.clone(), time_limit }
             }
@@ -111,7 +114,7 @@ impl Request {
     fn is_answered_by(&self, answer: &StorageAnswer) -> bool {
         matches!(
             (&self.ask, answer),
-            (Ask::List, StorageAnswer::Listed { .. })
+            (Ask::List(_), StorageAnswer::Listed { .. })
                 | (Ask::Fetch(_), StorageAnswer::Fetched { .. })
                 | (Ask::Put(_), StorageAnswer::CreateResult { .. })
                 | (Ask::ReadBack, StorageAnswer::ReadBackResult { .. })

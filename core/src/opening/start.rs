@@ -267,6 +267,7 @@ impl Opening {
             next_sequence: header.sequence.next(),
             next_request: self.requests.take_id(),
             stats: RecoveryStats { recovered_objects, took },
+            rules: self.rules,
         };
         self.end(OpeningEffect::Opened(Box::new(recovered)));
     }

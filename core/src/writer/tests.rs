@@ -49,6 +49,7 @@ fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
         next_sequence,
         next_request: RequestId(0),
         stats: RecoveryStats { recovered_objects: 0, took: Duration::ZERO },
+        rules: Rules::ALL,
     }
 }
 
