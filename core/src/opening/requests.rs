@@ -47,8 +47,11 @@ pub(super) enum Purpose {
     Listing,
     Piece(ObjectSeq, Piece),
     Releases(ObjectSeq),
+    Claim,
     /// The start object, and whatever stands at its key.
     Start,
+    /// An object that came in between.
+    Look(ObjectSeq),
 }
 
 #[derive(Clone, Debug)]
