@@ -128,6 +128,19 @@ fn the_listing_is_repeated_until_the_opening_has_taken_too_long() {
 }
 
 #[test]
+fn the_last_attempt_may_start_when_the_time_is_just_over() {
+    let mut store = Store::default();
+    for _ in 0..10 {
+        store.fault(Operation::List, prefix().objects(), Fault::Fails(StoreErrorKind::Transient));
+    }
+    let options = Options { open_timeout: Duration::from_millis(300), ..Options::default() };
+    let run = open_with(options, store);
+    assert!(run.failed().is_retryable());
+    let millis: Vec<_> = run.times(Operation::List).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 100, 300]);
+}
+
+#[test]
 fn what_fails_transiently_is_repeated_each_with_its_own_delays() {
     let mut store = Store::of([make(0, 1).writer("a"), make(1, 1).after(0, 1).entry(1, 10)]);
     store.fault(Operation::List, prefix().objects(), Fault::Fails(StoreErrorKind::Transient));

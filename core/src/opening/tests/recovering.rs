@@ -215,6 +215,12 @@ fn the_next_sequence_is_above_all_that_was_ever_used() {
     let run = open(store);
     assert_eq!(run.opened().start, link(41, 42));
     assert_eq!(run.start_object().0.predecessor, Some(link(1, 1)));
+    let ids = [id(1, 1), id(50, 1)];
+    let object = ids.into_iter().fold(make(1, 1).after(0, 1), |o, id| o.entry_with_id(1, id, 1));
+    assert_eq!(open(Store::of([start(), object])).opened().start, link(51, 52));
+    // An unknown reserved region is ignored.
+    let odd = make(1, 1).after(0, 1).entry_with_id(u64::MAX - 9, EntryId::MAX, 1);
+    assert_eq!(open(Store::of([start(), odd])).opened().start, link(2, 3));
     // Watermarks do not enter.
     let store = Store::of([make(0, 1).writer("a").releases(&[(1, u64::MAX)])]);
     assert_eq!(open(store).opened().start, link(1, 2));
