@@ -1,10 +1,10 @@
 //! The Opening machine (DESIGN.md section 4): from what the store holds to a log that can be
 //! written.
 //!
-//! The rooms follow the document's steps: [`examine`] fetches and verifies what was listed,
-//! [`recover`] selects and indexes history and applies its release records, [`start`] creates the
-//! start object and checks the store. [`requests`] numbers, limits and delays what is asked of the
-//! store meanwhile.
+//! The rooms follow the document's steps: `examine` fetches and verifies what was listed, `recover`
+//! selects and indexes history and applies its release records, `start` creates the start object
+//! and checks the store. `requests` numbers, limits and delays what is asked of the store
+//! meanwhile.
 
 mod examine;
 mod recover;

@@ -140,6 +140,22 @@ fn release_records_that_do_not_decode_are_fetched_once_more() {
 }
 
 #[test]
+fn reads_of_release_records_keep_to_the_limit_too() {
+    let records = many_releases();
+    let releases = |at: u64| make(at, 1).after(at - 1, 1).releases(&records);
+    let mut store = Store::of([start(), releases(1), releases(2)]);
+    for fault in [Fault::None, Fault::None, Fault::Fails(StoreErrorKind::Transient)] {
+        store.fault(Operation::Read, key(1), fault);
+    }
+    let options = Options { open_concurrency: 1, ..Options::default() };
+    let run = open_with(options, store);
+    assert_eq!(run.opened().start, link(3, 4));
+    assert_eq!(run.most_at_once, 1);
+    let millis: Vec<_> = run.times(Operation::Read).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 0, 0, 0, 0, 0, 100, 100], "object 2's wait for object 1's repeat");
+}
+
+#[test]
 fn release_records_of_a_later_version_fail_the_opening() {
     let later = Bytes::from_static(b"\x02....");
     let run = open(Store::of([make(0, 1).reserved(RegionId::RELEASES, later)]));
