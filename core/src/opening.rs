@@ -1,11 +1,11 @@
 //! The Opening machine (DESIGN.md section 4): from what the store holds to a log that can be
 //! written.
 //!
-//! The rooms follow the document's steps: [`examine`] fetches and verifies what was listed,
-//! [`recover`] selects history, [`claim`] sees to it that no older writer can go on unnoticed
-//! (section 12), [`recover`] indexes history and applies its release records, [`start`] creates the
-//! start object and checks the store, [`look`] looks whether something came in between (section
-//! 12). [`requests`] numbers, limits and delays what is asked of the store meanwhile.
+//! The rooms follow the document's steps: `examine` fetches and verifies what was listed,
+//! `recover` selects history, `claim` sees to it that no older writer can go on unnoticed
+//! (section 12), `recover` indexes history and applies its release records, `start` creates the
+//! start object and checks the store, `look` looks whether something came in between (section
+//! 12). `requests` numbers, limits and delays what is asked of the store meanwhile.
 
 mod claim;
 mod examine;
