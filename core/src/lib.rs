@@ -1,10 +1,13 @@
 //! The sans-IO core of Sealog.
 #![no_std]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod backoff;
+mod batch;
 pub mod catalog;
 pub mod chain;
 pub mod error;
@@ -14,10 +17,14 @@ pub mod key;
 pub mod opening;
 pub mod options;
 pub mod read;
+pub mod stats;
 pub mod types;
+pub mod writer;
 
 pub use error::{DecodeError, Error, Outcome, Part, StoreError, StoreErrorKind, WriteError};
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
 pub use options::{OnCorruptedSegment, Options};
+pub use stats::{Histogram, Stats};
 pub use types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};
+pub use writer::Writer;

@@ -15,8 +15,8 @@ pub const TRAILER_LEN: usize = 32;
 
 /// The length of the number of segments, before the table.
 pub(super) const COUNT_LEN: usize = 4;
-/// The length of one row of the table.
-pub(super) const ROW_LEN: usize = 48;
+/// The length of one row of the footer's table in bytes.
+pub const ROW_LEN: usize = 48;
 
 const MAGIC: [u8; 8] = *b"GTWALTRL";
 

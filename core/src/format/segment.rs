@@ -93,9 +93,9 @@ impl SegmentBuilder {
         self.count
     }
 
-    /// How long the segment is in bytes, with its header.
-    pub fn encoded_len(&self) -> u64 {
-        SEGMENT_HEADER_LEN as u64 + self.len
+    /// The largest id so far; zero before the first entry.
+    pub fn last_id(&self) -> EntryId {
+        self.last
     }
 
     /// Closes the segment: its row of the footer, and its chunks, the first of which is made of

@@ -1,0 +1,622 @@
+//! The Writer machine: state and dispatch (DESIGN.md section 5).
+
+mod create;
+mod fence;
+mod obsolete;
+mod outcome;
+mod pipeline;
+mod stop;
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use self::fence::Fencing;
+use self::obsolete::Floor;
+use self::pipeline::{Pipeline, SealedBatch};
+use crate::batch::{Batch, entries_per_region};
+use crate::catalog::{Catalog, RegionInfo};
+use crate::error::{AppendUnit, Error, Outcome};
+use crate::event::{
+    Answer, Append, Appended, Effect, Event, Notice, RequestId, StorageAnswer, Verdict,
+};
+use crate::format::Header;
+use crate::key::Prefix;
+use crate::opening::Recovered;
+use crate::options::Options;
+use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
+use crate::stats::Stats;
+use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
+
+/// The machine that writes a log: it admits appends, makes objects of them, puts each under the
+/// next sequence, and acknowledges what is durable.
+///
+/// How it is driven:
+///
+/// - [`handle`](Writer::handle) takes one event and the time at which it happened. It never blocks
+///   and never panics, whatever the event. Time never goes back; an earlier time counts as the
+///   latest one that was handed in.
+/// - After each event, [`poll_effect`](Writer::poll_effect) is drained to dry. Each
+///   [`Effect::Storage`] is carried out once and answered once, with [`Event::Storage`]; answers
+///   may come in any order, and one that is not waited for changes nothing.
+/// - Then [`next_tick`](Writer::next_tick) says when to send [`Event::Tick`] at the latest, if no
+///   other event comes before. A tick too many is harmless.
+/// - A waiter `W` travels in with an event and out again in exactly one [`Effect::Ack`] or
+///   [`Effect::FailWaiters`]. A shell that goes away calls [`abandon`](Writer::abandon), which
+///   gives back all of them.
+/// - The other methods are getters: they change nothing and ask nothing of the store.
+///
+/// The same events always give the same effects.
+///
+/// Invariants, which [`check`](Writer::check) verifies:
+///
+/// 1. The open batch has the next sequence, and at least one entry.
+/// 2. The sealed batches and the last indexed object form a chain, each linked to the one before.
+/// 3. At most `2 * max_in_flight` batches are sealed and not indexed.
+/// 4. An append is queued only while it cannot be admitted.
+/// 5. A stopped or poisoned writer holds no batch and no queued append.
+/// 6. The figure of unpersisted bytes is the size of all batches.
+#[derive(Clone, Debug)]
+pub struct Writer<W> {
+    prefix: Prefix,
+    options: Options,
+    epoch: Epoch,
+    now: Time,
+    state: State,
+    catalog: Catalog,
+    next_sequence: ObjectSeq,
+    next_request: RequestId,
+    /// Appends that cannot be admitted yet, in the order of their arrival.
+    queue: VecDeque<QueuedAppend<W>>,
+    open: Option<Batch<W>>,
+    /// The open batch seals as soon as there is room, whatever its size and the time.
+    seal_wanted: bool,
+    last_timed_seal: Option<Time>,
+    pipeline: Pipeline<W>,
+    floor: Option<Floor<W>>,
+    fencing: Option<Fencing<W>>,
+    /// The callers of stop that are not answered yet.
+    stops: Vec<W>,
+    watched: BTreeSet<RegionId>,
+    effects: VecDeque<Effect<W>>,
+    stats: Stats,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Running,
+    /// Stop began; what is in flight runs out.
+    Stopping,
+    Stopped,
+    /// The first terminal error, which stays.
+    Poisoned(Arc<Error>),
+}
+
+#[derive(Clone, Debug)]
+struct QueuedAppend<W> {
+    append: Append,
+    waiter: W,
+    arrived: Time,
+}
+
+/// Whether an append goes into the open batch now.
+enum Admission {
+    Now,
+    Later,
+    /// There is no sequence left for a batch that could take it.
+    Never,
+}
+
+impl<W> Writer<W> {
+    /// The writer of a log that was just opened.
+    pub fn new(now: Time, recovered: Recovered) -> Writer<W> {
+        let mut stats = Stats {
+            epoch: recovered.start.epoch.0,
+            recovered_objects_total: recovered.recovered_objects,
+            ..Stats::default()
+        };
+        stats.recovery.record_duration(recovered.took);
+        Writer {
+            prefix: recovered.prefix,
+            options: recovered.options,
+            epoch: recovered.start.epoch,
+            now,
+            state: State::Running,
+            catalog: recovered.catalog,
+            next_sequence: recovered.next_sequence,
+            next_request: recovered.next_request,
+            queue: VecDeque::new(),
+            open: None,
+            seal_wanted: false,
+            last_timed_seal: None,
+            pipeline: Pipeline::new(),
+            floor: None,
+            fencing: None,
+            stops: Vec::new(),
+            watched: BTreeSet::new(),
+            effects: VecDeque::new(),
+            stats,
+        }
+    }
+
+    /// Takes one event.
+    pub fn handle(&mut self, now: Time, event: Event<W>) {
+        self.now = self.now.max(now);
+        if let Some(fencing) = &mut self.fencing
+            && event.is_call()
+        {
+            // How they fail is known once the other writer's name is.
+            fencing.deferred.push(event);
+            return;
+        }
+        match event {
+            Event::Tick => {}
+            Event::Append { append, waiter } => self.append(append, waiter),
+            Event::Flush { waiter } => self.flush(waiter),
+            Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
+            Event::Stop { waiter } => self.stop(waiter),
+            Event::Watch { region } => {
+                self.watched.insert(region);
+                let id = self.catalog.durable(region);
+                self.effects.push_back(Effect::Durable { region, id });
+            }
+            Event::Unwatch { region } => {
+                self.watched.remove(&region);
+            }
+            Event::Storage(answer) => self.answered(answer),
+            Event::SegmentReadFailed { segment, waiter } => self.judge_read(segment, waiter),
+            Event::HoleFound(hole) => self.hole_found(hole),
+            Event::ReadFinished { took, refetched } => {
+                self.stats.read.record_duration(took);
+                self.stats.refetched_segments_total += u64::from(refetched);
+            }
+        }
+        self.advance();
+    }
+
+    /// The next thing to do, if there is one.
+    pub fn poll_effect(&mut self) -> Option<Effect<W>> {
+        self.effects.pop_front()
+    }
+
+    /// When to send a tick at the latest; `None` while nothing depends on time.
+    pub fn next_tick(&self) -> Option<Time> {
+        if self.fencing.is_some() || !matches!(self.state, State::Running | State::Stopping) {
+            return None;
+        }
+        let may_seal = self.has_free_slot() && self.has_room();
+        let timed_seal = self.timed_seal_at().filter(|_| may_seal);
+        [timed_seal, self.pipeline.next_repeat()].into_iter().flatten().min()
+    }
+
+    /// A hint to hold callers back: whether an append that came now would be admitted or refused
+    /// at once, rather than queued.
+    pub fn accepts_appends(&self) -> bool {
+        let blocked = !self.queue.is_empty() || self.floor.is_some() || self.fencing.is_some();
+        let full = self.open.as_ref().is_some_and(|open| self.is_full(open)) && !self.has_room();
+        !blocked && !full
+    }
+
+    /// Gives back every waiter, failed as stopped: for a shell that goes away without a stop. Like
+    /// a crash, it leaves in the store what is there. Only the waiters are to be polled then.
+    pub fn abandon(&mut self) {
+        self.effects
+            .retain(|effect| matches!(effect, Effect::Ack { .. } | Effect::FailWaiters { .. }));
+        if matches!(self.state, State::Running | State::Stopping) {
+            self.state = State::Stopped;
+        }
+        let error = Error::Stopped;
+        let (batches, deferred) = match self.fencing.take() {
+            Some(fencing) => (fencing.batches, fencing.deferred),
+            None => (VecDeque::new(), Vec::new()),
+        };
+        self.fail_batches(batches, &error);
+        self.fail_everything(&error);
+        for waiter in core::mem::take(&mut self.stops) {
+            self.fail(waiter, error.clone());
+        }
+        for waiter in deferred.into_iter().filter_map(Event::into_waiter) {
+            self.fail(waiter, error.clone());
+        }
+    }
+
+    /// The options the log was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The log's prefix.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// This writer's epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The largest id handed out for a region, batches that failed left aside; zero if there is
+    /// none.
+    pub fn latest(&self, region: RegionId) -> EntryId {
+        self.pending(region).unwrap_or_else(|| self.catalog.durable(region))
+    }
+
+    /// The largest id of a region that is durable and indexed; zero if there is none.
+    pub fn durable(&self, region: RegionId) -> EntryId {
+        self.catalog.durable(region)
+    }
+
+    /// The regions that hold something above their watermark, in order.
+    pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
+        self.catalog.regions()
+    }
+
+    /// The holes of a region that reads found so far, in order.
+    pub fn holes(&self, region: RegionId) -> impl Iterator<Item = &Hole> {
+        self.catalog.holes(region)
+    }
+
+    /// The figures as they stand.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            indexed_objects: self.catalog.object_count(),
+            indexed_bytes: self.catalog.byte_count(),
+            in_flight_creates: self.pipeline.slots() as u64,
+            reclaim_boundary: self.catalog.boundary().0,
+            ..self.stats.clone()
+        }
+    }
+
+    /// Whether nothing more comes of this writer by itself: it was stopped, or ended with a
+    /// terminal error, and nothing is in flight. Calls are still answered.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, State::Stopped)
+            || matches!(self.state, State::Poisoned(_)) && self.pipeline.is_quiet()
+    }
+
+    /// Plans a read of a region: the segments with entries at or above `from` and above the
+    /// watermark, up to what is durable now, or up to `through` when a read goes on. The plan is
+    /// cut after `at_most` segments.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`] for a reserved region.
+    pub fn plan_read(
+        &self,
+        region: RegionId,
+        from: EntryId,
+        through: Option<EntryId>,
+        at_most: usize,
+    ) -> Result<ReadPlan, Error> {
+        if region.is_reserved() {
+            return Err(Error::InvalidRegion { region });
+        }
+        let through = through.unwrap_or_else(|| self.catalog.durable(region));
+        let from = from.max(self.catalog.watermark(region).next());
+        let mut planned = self
+            .catalog
+            .segments_from(region, from)
+            .take_while(|segment| segment.meta.min_id <= through)
+            .map(|segment| PlannedSegment {
+                segment: SegmentRef { object: segment.object, region },
+                key: self.prefix.object_key(segment.object.sequence),
+                meta: segment.meta,
+                from,
+                through,
+            });
+        let segments: Vec<_> = planned.by_ref().take(at_most).collect();
+        let next = planned.next().map(|segment| segment.meta.min_id);
+        Ok(ReadPlan { segments, next, through })
+    }
+
+    /// Verifies the invariants: for tests, it costs a walk over everything.
+    ///
+    /// # Panics
+    ///
+    /// An invariant does not hold.
+    pub fn check(&self) {
+        self.catalog.check();
+        self.pipeline.check();
+        if let Some(open) = &self.open {
+            assert_eq!(open.sequence(), self.next_sequence);
+            assert!(open.entries() > 0, "an open batch without entries");
+        }
+        let mut before = self.catalog.last();
+        for batch in self.pipeline.iter() {
+            let header = Header::decode(batch.header()).expect("a batch has a header");
+            assert_eq!(header.link(), batch.link);
+            assert_eq!(header.predecessor, before, "{} is not linked", batch.link);
+            assert!(header.sequence < self.next_sequence);
+            before = Some(batch.link);
+        }
+        assert!(self.pipeline.len() <= self.most_sealed());
+        if let Some(first) = self.queue.front() {
+            let full = self
+                .open
+                .as_ref()
+                .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
+            assert!(self.floor.is_some() || self.fencing.is_some() || full && !self.has_room());
+        }
+        if matches!(self.state, State::Stopped | State::Poisoned(_)) {
+            assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
+        }
+        let fenced = self.fencing.iter().flat_map(|fencing| &fencing.batches);
+        let sealed =
+            self.pipeline.iter().chain(fenced).map(|batch| batch.payload.len()).sum::<u64>();
+        let open = self.open.as_ref().map_or(0, Batch::bytes);
+        assert_eq!(self.stats.unpersisted_bytes, sealed + open);
+    }
+
+    fn append(&mut self, append: Append, waiter: W) {
+        if let Err(error) = self.is_admissible(&append) {
+            self.stats.rejected_appends_total += 1;
+            return self.fail(waiter, error);
+        }
+        if append.entries().len() == 0 {
+            let answer = Answer::Appended(Appended::Many(Vec::new()));
+            return self.effects.push_back(Effect::Ack { waiter, answer });
+        }
+        let queued = QueuedAppend { append, waiter, arrived: self.now };
+        if self.queue.is_empty() {
+            self.admit_or_queue(queued);
+        } else {
+            self.queue.push_back(queued);
+        }
+    }
+
+    fn is_admissible(&self, append: &Append) -> Result<(), Error> {
+        self.is_running()?;
+        let mut size = 0;
+        for (region, payload) in append.entries() {
+            if region.is_reserved() {
+                return Err(Error::InvalidRegion { region });
+            }
+            size += payload.len() as u64;
+        }
+        let limit = self.options.max_append_bytes;
+        if size > limit {
+            return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Bytes });
+        }
+        let limit = u64::from(EntryId::MAX_POSITION);
+        if append.entries().len() as u64 > limit
+            && let Some(size) = entries_per_region(append).into_values().find(|n| *n > limit)
+        {
+            return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Entries });
+        }
+        Ok(())
+    }
+
+    /// Admits an append, or puts it back at the front of the queue. Says whether the next one may
+    /// be tried.
+    fn admit_or_queue(&mut self, queued: QueuedAppend<W>) -> bool {
+        match self.make_way_for(&queued.append) {
+            Admission::Now => {
+                self.admit(queued);
+                true
+            }
+            Admission::Later => {
+                self.queue.push_front(queued);
+                false
+            }
+            Admission::Never => {
+                self.stats.rejected_appends_total += 1;
+                self.fail(queued.waiter, Error::SequenceExhausted);
+                true
+            }
+        }
+    }
+
+    /// Seals a batch that cannot take the append, if there is room.
+    fn make_way_for(&mut self, append: &Append) -> Admission {
+        if self.floor.is_some() {
+            return Admission::Later;
+        }
+        if let Some(open) = &self.open
+            && (self.is_full(open) || !open.has_positions_for(append))
+        {
+            if !self.has_room() {
+                self.seal_wanted = true;
+                return Admission::Later;
+            }
+            self.seal();
+        }
+        if self.open.is_none() && !self.next_sequence.is_valid() {
+            return Admission::Never;
+        }
+        Admission::Now
+    }
+
+    fn admit(&mut self, QueuedAppend { append, waiter, arrived }: QueuedAppend<W>) {
+        let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
+        let before = if open.entries() == 0 { 0 } else { open.bytes() };
+        self.stats.appends_total += 1;
+        self.stats.appended_entries_total += append.entries().len() as u64;
+        self.stats.appended_bytes_total +=
+            append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
+        open.admit(&append, waiter, arrived);
+        self.stats.unpersisted_bytes += open.bytes() - before;
+        if open.bytes() >= self.options.max_batch_bytes {
+            self.seal_wanted = true;
+        }
+    }
+
+    fn flush(&mut self, waiter: W) {
+        if let Err(error) = self.is_running() {
+            return self.fail(waiter, error);
+        }
+        if let Some(open) = &mut self.open {
+            open.flushes.push(waiter);
+            self.seal_wanted = true;
+        } else if let Some(last) = self.pipeline.last_mut() {
+            last.flushes.push(waiter);
+        } else {
+            self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+        }
+    }
+
+    fn answered(&mut self, answer: StorageAnswer) {
+        match answer {
+            StorageAnswer::CreateResult { id, result } => self.create_result(id, result),
+            StorageAnswer::ReadBackResult { id, result } => self.read_back_result(id, result),
+            StorageAnswer::Fetched { id, result } => self.fence_fetched(id, result),
+            StorageAnswer::Listed { .. } => {}
+        }
+    }
+
+    /// Everything that became possible by an event.
+    fn advance(&mut self) {
+        if self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping) {
+            self.index_created();
+            self.raise_floor();
+            self.admit_queued();
+            self.seal_if_due();
+            self.start_creates();
+        }
+        self.finish_stop();
+    }
+
+    fn admit_queued(&mut self) {
+        while let Some(queued) = self.queue.pop_front() {
+            if !self.admit_or_queue(queued) {
+                return;
+            }
+        }
+    }
+
+    fn seal_if_due(&mut self) {
+        let timed = self.timed_seal_at().is_some_and(|at| at <= self.now) && self.has_free_slot();
+        if self.open.is_none() || !self.has_room() || !(self.seal_wanted || timed) {
+            return;
+        }
+        if !self.seal_wanted {
+            self.last_timed_seal = Some(self.now);
+        }
+        self.seal();
+    }
+
+    /// When the open batch seals by time: a lone append on an idle log leaves after `linger`, and
+    /// a busy log makes one timed object per interval.
+    fn timed_seal_at(&self) -> Option<Time> {
+        let lingered = self.open.as_ref()?.opened_at().after(self.options.linger);
+        let interval = self.last_timed_seal.map(|last| last.after(self.options.flush_interval));
+        Some(interval.map_or(lingered, |interval| interval.max(lingered)))
+    }
+
+    /// Fixes the open batch: it takes its sequence, and links to what comes before it.
+    fn seal(&mut self) {
+        self.seal_wanted = false;
+        let Some(batch) = self.open.take() else { return };
+        let header = Header {
+            sequence: batch.sequence(),
+            epoch: self.epoch,
+            predecessor: self.pipeline.last().map(|last| last.link).or(self.catalog.last()),
+            boundary: self.catalog.boundary(),
+        };
+        self.next_sequence = batch.sequence().next();
+        let key = self.prefix.object_key(batch.sequence());
+        self.pipeline.push(pipeline::seal(batch, &header, key, self.now));
+    }
+
+    fn is_full(&self, open: &Batch<W>) -> bool {
+        open.bytes() >= self.options.max_batch_bytes
+    }
+
+    fn most_sealed(&self) -> usize {
+        2 * self.options.max_in_flight as usize
+    }
+
+    /// Whether another batch may be sealed.
+    fn has_room(&self) -> bool {
+        self.pipeline.len() < self.most_sealed()
+    }
+
+    fn has_free_slot(&self) -> bool {
+        self.pipeline.slots() < self.options.max_in_flight as usize
+    }
+
+    /// The largest id of a region that is admitted and not indexed.
+    fn pending(&self, region: RegionId) -> Option<EntryId> {
+        let open = self.open.as_ref().and_then(|open| open.latest(region));
+        open.or_else(|| self.pipeline.latest(region))
+    }
+
+    /// What a call fails with, once the log is no longer running.
+    fn is_running(&self) -> Result<(), Error> {
+        match &self.state {
+            State::Running => Ok(()),
+            State::Stopping | State::Stopped => Err(Error::Stopped),
+            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
+        }
+    }
+
+    /// Says whether the object of a read that failed is still part of the log.
+    fn judge_read(&mut self, segment: SegmentRef, waiter: W) {
+        if matches!(self.state, State::Stopped) {
+            return self.fail(waiter, Error::Stopped);
+        }
+        let indexed = self.catalog.is_indexed(segment.object);
+        let verdict = if indexed { Verdict::Indexed } else { Verdict::Gone };
+        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
+    }
+
+    fn hole_found(&mut self, hole: Hole) {
+        if self.catalog.is_indexed(hole.object) && self.catalog.add_hole(hole.clone()) {
+            self.stats.skipped_segments_total += 1;
+            self.effects.push_back(Effect::Notice(Notice::Hole(hole)));
+        }
+    }
+
+    /// Fails a waiter whose call changed nothing.
+    fn fail(&mut self, waiter: W, error: Error) {
+        let waiters = Vec::from([waiter]);
+        self.effects.push_back(Effect::FailWaiters {
+            waiters,
+            error,
+            outcome: Outcome::NotWritten,
+        });
+    }
+
+    fn request_id(&mut self) -> RequestId {
+        let id = self.next_request;
+        self.next_request = RequestId(id.0 + 1);
+        id
+    }
+
+    fn time_limit_of_put(&self, bytes: u64) -> Duration {
+        self.options.request_timeout + Duration::from_secs(bytes / (8 << 20))
+    }
+}
+
+impl<W> Event<W> {
+    /// Whether somebody waits for the answer that the state of the log decides.
+    fn is_call(&self) -> bool {
+        matches!(
+            self,
+            Event::Append { .. }
+                | Event::Flush { .. }
+                | Event::Obsolete { .. }
+                | Event::Stop { .. }
+        )
+    }
+
+    /// The waiter of a call.
+    fn into_waiter(self) -> Option<W> {
+        match self {
+            Event::Append { waiter, .. }
+            | Event::Flush { waiter }
+            | Event::Obsolete { waiter, .. }
+            | Event::Stop { waiter }
+            | Event::SegmentReadFailed { waiter, .. } => Some(waiter),
+            Event::Tick
+            | Event::Watch { .. }
+            | Event::Unwatch { .. }
+            | Event::Storage(_)
+            | Event::HoleFound(_)
+            | Event::ReadFinished { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! Creating objects: attempts, their outcomes, indexing, and what a failure takes with it
+//! (DESIGN.md section 5).
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::outcome::{AtKey, CreateOutcome, PutAnswer, decide};
+use super::pipeline::Create;
+use super::{Effect, Error, Outcome, SealedBatch, State, Writer};
+use crate::batch::WaitingAppend;
+use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
+use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
+use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::types::Link;
+
+impl<W> Writer<W> {
+    /// Starts what may start: repeats that are due, then new creates while a slot is free.
+    pub(super) fn start_creates(&mut self) {
+        loop {
+            let free = self.has_free_slot();
+            let id = self.next_request;
+            let due = self.pipeline.due(self.now);
+            let repeat = due.is_some();
+            let batch = match due {
+                Some(batch) => batch,
+                None if free => match self.pipeline.start() {
+                    Some(batch) => batch,
+                    None => return,
+                },
+                None => return,
+            };
+            if !repeat {
+                batch.first_attempt = self.now;
+            }
+            batch.create = Create::Putting(id);
+            let (key, payload) = (batch.key.clone(), batch.payload.clone());
+            self.next_request = RequestId(id.0 + 1);
+            self.stats.create_retries_total += u64::from(repeat);
+            let time_limit = self.time_limit_of_put(payload.len());
+            let put = StorageEffect::PutObject { id, key, payload, time_limit };
+            self.effects.push_back(Effect::Storage(put));
+        }
+    }
+
+    pub(super) fn create_result(&mut self, id: RequestId, result: Result<(), StoreError>) {
+        if self.pipeline.ran_out(id) {
+            return;
+        }
+        let Some(batch) = self.pipeline.find(id) else { return };
+        if !matches!(batch.create, Create::Putting(_)) {
+            return;
+        }
+        let link = batch.link;
+        match (PutAnswer::of(&result), result) {
+            (PutAnswer::Failed, Err(cause)) => {
+                let key = batch.key.clone();
+                let id = self.next_request;
+                batch.create = Create::ReadingBack(id, cause);
+                self.next_request = RequestId(id.0 + 1);
+                let time_limit = self.options.request_timeout;
+                let read_back = StorageEffect::ReadBack { id, key, time_limit };
+                self.effects.push_back(Effect::Storage(read_back));
+            }
+            (put, result) => {
+                batch.create = Create::Ended;
+                let failure = result.err().map(|source| Error::Store {
+                    operation: Operation::Create,
+                    key: batch.key.clone(),
+                    source,
+                });
+                self.settle(link, decide(put, AtKey::Unknown, link.epoch), failure);
+            }
+        }
+    }
+
+    pub(super) fn read_back_result(&mut self, id: RequestId, result: Result<ReadBack, StoreError>) {
+        if self.pipeline.ran_out(id) {
+            return;
+        }
+        let Some(batch) = self.pipeline.find(id) else {
+            return self.fence_read_back(id, result);
+        };
+        let Create::ReadingBack(_, cause) = core::mem::replace(&mut batch.create, Create::Ended)
+        else {
+            return;
+        };
+        let (link, key) = (batch.link, batch.key.clone());
+        let at_key = AtKey::of(&result, link, batch.header(), batch.payload.len());
+        let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
+        let failure = match (outcome, result) {
+            (CreateOutcome::Created, _) => None,
+            (CreateOutcome::Stale, _) => Some(Error::Conflict { key }),
+            (CreateOutcome::Fenced(theirs), found) => {
+                let size = found.map_or(0, |found| found.size);
+                return self.fence(key, link, theirs, size);
+            }
+            (CreateOutcome::Foreign, Ok(found)) => {
+                Some(Error::corrupted(key, not_an_object(&found, link)))
+            }
+            (CreateOutcome::Refused, Err(source)) => {
+                Some(Error::Store { operation: Operation::ReadBack, key, source })
+            }
+            (CreateOutcome::Transient | CreateOutcome::Refused | CreateOutcome::Foreign, _) => {
+                // That the client says "exists" of a key where nothing is, passes.
+                let kind = match cause.kind {
+                    StoreErrorKind::TimedOut => StoreErrorKind::TimedOut,
+                    _ => StoreErrorKind::Transient,
+                };
+                let source = StoreError { kind, cause: cause.cause };
+                Some(Error::Store { operation: Operation::Create, key, source })
+            }
+        };
+        self.settle(link, outcome, failure);
+    }
+
+    /// The second table of section 5, for `durable`. Fenced is not among its rows here: the name
+    /// of the other writer is read first.
+    fn settle(&mut self, link: Link, outcome: CreateOutcome, failure: Option<Error>) {
+        let failure = match (outcome, failure) {
+            (CreateOutcome::Created, _) | (_, None) => return self.pipeline.created(link),
+            (_, Some(failure)) => failure,
+        };
+        self.stats.create_failures_total += 1;
+        match outcome {
+            CreateOutcome::Transient => self.repeat_or_roll_back(link, failure),
+            CreateOutcome::Refused => self.roll_back(failure),
+            CreateOutcome::Stale => {
+                self.stats.create_conflicts_total += 1;
+                self.roll_back(failure);
+            }
+            CreateOutcome::Foreign | CreateOutcome::Fenced(_) => {
+                self.stats.create_conflicts_total += 1;
+                self.poison(failure);
+            }
+            CreateOutcome::Created => {}
+        }
+    }
+
+    fn repeat_or_roll_back(&mut self, link: Link, failure: Error) {
+        let (now, retry_for) = (self.now, self.options.retry_for);
+        let Some(batch) = self.pipeline.get_mut(link) else { return };
+        let delay = batch.backoff.next();
+        let at = now.after(delay);
+        if at > batch.first_attempt.after(retry_for) {
+            return self.roll_back(failure);
+        }
+        batch.create = Create::Waiting(at);
+        let key = batch.key.clone();
+        let notice = Notice::CreateRetries { key, error: failure, delay };
+        self.effects.push_back(Effect::Notice(notice));
+    }
+
+    /// Indexes what is created and has nothing before it, and acknowledges it.
+    pub(super) fn index_created(&mut self) {
+        while let Some(batch) = self.pipeline.pop_created() {
+            let size = batch.payload.len();
+            if let Err(error) = self.catalog.index(batch.link, size, &batch.segments) {
+                let error = Error::corrupted(batch.key.clone(), error);
+                return self.poison_with(error, VecDeque::from([batch]));
+            }
+            self.stats.unpersisted_bytes -= size;
+            self.stats.created_objects_total += 1;
+            self.stats.object_bytes.record(size);
+            self.stats.object_entries.record(batch.entries);
+            self.stats.seal_to_durable.record_duration(self.now.since(batch.sealed_at));
+            for WaitingAppend { waiter, ids, arrived } in batch.appends {
+                self.stats.append_ack.record_duration(self.now.since(arrived));
+                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            }
+            for waiter in batch.flushes {
+                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+            }
+            if self.watched.is_empty() {
+                continue;
+            }
+            for meta in batch.segments {
+                if self.watched.contains(&meta.region) {
+                    let (region, id) = (meta.region, meta.max_id);
+                    self.effects.push_back(Effect::Durable { region, id });
+                }
+            }
+        }
+    }
+
+    /// Fails every batch that is not indexed, the open one included: an entry must not be
+    /// acknowledged when one before it was not. The log stays healthy.
+    fn roll_back(&mut self, error: Error) {
+        let batches = self.pipeline.take_all();
+        let count = batches.len() as u64 + u64::from(self.open.is_some());
+        self.stats.rolled_back_batches_total += count;
+        let notice = Notice::RolledBack { batches: count, error: error.clone() };
+        self.effects.push_back(Effect::Notice(notice));
+        self.fail_batches(batches, &error);
+        self.fail_open(&error);
+    }
+
+    /// Ends the writer with its first terminal error.
+    pub(super) fn poison(&mut self, error: Error) {
+        self.poison_with(error, VecDeque::new());
+    }
+
+    /// `first` are batches that were taken out of the pipeline already.
+    pub(super) fn poison_with(&mut self, error: Error, first: VecDeque<SealedBatch<W>>) {
+        self.stats.poisoned_total += 1;
+        self.state = State::Poisoned(Arc::new(error.clone()));
+        self.effects.push_back(Effect::Notice(Notice::Poisoned { error: error.clone() }));
+        self.stats.unpersisted_bytes += first.iter().map(|batch| batch.payload.len()).sum::<u64>();
+        self.fail_batches(first, &error);
+        self.fail_everything(&error);
+    }
+
+    /// Fails every call that is not answered, those of stop aside.
+    pub(super) fn fail_everything(&mut self, error: &Error) {
+        let batches = self.pipeline.take_all();
+        self.fail_batches(batches, error);
+        self.fail_open(error);
+        self.fail_queue(error);
+        self.fail_floor(error);
+    }
+
+    /// Fails the waiters of batches, in order, one effect per run with the same outcome.
+    pub(super) fn fail_batches(&mut self, batches: VecDeque<SealedBatch<W>>, error: &Error) {
+        let mut runs: Vec<(Outcome, Vec<W>)> = Vec::new();
+        for batch in batches {
+            self.stats.unpersisted_bytes -= batch.payload.len();
+            let outcome = batch.outcome();
+            let waiters = batch.appends.into_iter().map(|append| append.waiter);
+            let waiters = waiters.chain(batch.flushes);
+            match runs.last_mut() {
+                Some((of, run)) if *of == outcome => run.extend(waiters),
+                _ => runs.push((outcome, waiters.collect())),
+            }
+        }
+        for (outcome, waiters) in runs {
+            self.fail_all(waiters, error, outcome);
+        }
+    }
+
+    /// Drops the open batch. It never used its sequence: the next batch takes it.
+    pub(super) fn fail_open(&mut self, error: &Error) {
+        self.seal_wanted = false;
+        if let Some(open) = self.open.take() {
+            self.stats.unpersisted_bytes -= open.bytes();
+            let appends = open.appends.into_iter().map(|append| append.waiter);
+            self.fail_all(appends.chain(open.flushes).collect(), error, Outcome::NotWritten);
+        }
+    }
+
+    pub(super) fn fail_queue(&mut self, error: &Error) {
+        let queue = core::mem::take(&mut self.queue);
+        self.stats.rejected_appends_total += queue.len() as u64;
+        let waiters = queue.into_iter().map(|queued| queued.waiter).collect();
+        self.fail_all(waiters, error, Outcome::NotWritten);
+    }
+
+    fn fail_all(&mut self, waiters: Vec<W>, error: &Error, outcome: Outcome) {
+        if !waiters.is_empty() {
+            let error = error.clone();
+            self.effects.push_back(Effect::FailWaiters { waiters, error, outcome });
+        }
+    }
+}
+
+/// Says what is wrong with what stands at an object's key.
+fn not_an_object(found: &ReadBack, link: Link) -> DecodeError {
+    if found.size < MIN_OBJECT_LEN {
+        let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
+        return DecodeError::new(Part::Object, reason);
+    }
+    match Header::decode(&found.header) {
+        Err(error) => error,
+        Ok(header) => DecodeError::new(
+            Part::Header,
+            format!(
+                "expected sequence {} as the key says, found {}",
+                link.sequence, header.sequence
+            ),
+        ),
+    }
+}

@@ -1,0 +1,74 @@
+//! `obsolete`: the watermark, and the floor below which no id is assigned any more (DESIGN.md
+//! sections 5 and 12).
+
+use alloc::vec::Vec;
+
+use super::{Effect, Error, Writer};
+use crate::event::Answer;
+use crate::types::{EntryId, ObjectSeq, RegionId};
+
+/// Calls of `obsolete` that wait for the pipeline to become empty, so that the next sequence can
+/// be raised.
+#[derive(Clone, Debug)]
+pub(super) struct Floor<W> {
+    /// The next sequence must be at least this.
+    sequence: ObjectSeq,
+    calls: Vec<(RegionId, EntryId, W)>,
+}
+
+impl<W> Writer<W> {
+    pub(super) fn obsolete(&mut self, region: RegionId, id: EntryId, waiter: W) {
+        if let Err(error) = self.may_obsolete(region, id) {
+            return self.fail(waiter, error);
+        }
+        // The open batch counts: if it were dropped, the next one would take its sequence, and
+        // its ids.
+        if id.sequence() < self.next_sequence {
+            return self.make_obsolete(region, id, waiter);
+        }
+        let floor = self
+            .floor
+            .get_or_insert_with(|| Floor { sequence: ObjectSeq::ZERO, calls: Vec::new() });
+        floor.sequence = floor.sequence.max(id.sequence().next());
+        floor.calls.push((region, id, waiter));
+        self.seal_wanted = self.open.is_some();
+    }
+
+    fn may_obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
+        self.is_running()?;
+        if region.is_reserved() {
+            return Err(Error::InvalidRegion { region });
+        }
+        if self.pending(region).is_some_and(|latest| id > latest) {
+            return Err(Error::Unsettled { region, id });
+        }
+        if id.sequence() >= self.next_sequence && !id.sequence().next().is_valid() {
+            return Err(Error::SequenceExhausted);
+        }
+        Ok(())
+    }
+
+    /// Raises the next sequence once nothing is pending.
+    pub(super) fn raise_floor(&mut self) {
+        if self.open.is_some() || !self.pipeline.is_empty() {
+            return;
+        }
+        if let Some(floor) = self.floor.take() {
+            self.next_sequence = self.next_sequence.max(floor.sequence);
+            for (region, id, waiter) in floor.calls {
+                self.make_obsolete(region, id, waiter);
+            }
+        }
+    }
+
+    pub(super) fn fail_floor(&mut self, error: &Error) {
+        for (_, _, waiter) in self.floor.take().into_iter().flat_map(|floor| floor.calls) {
+            self.fail(waiter, error.clone());
+        }
+    }
+
+    fn make_obsolete(&mut self, region: RegionId, id: EntryId, waiter: W) {
+        self.catalog.raise_watermark(region, id);
+        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+    }
+}

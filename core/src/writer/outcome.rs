@@ -1,0 +1,170 @@
+//! What became of a create: the first table of DESIGN.md section 5, "create outcomes".
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::ReadBack;
+use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::types::{Epoch, Link};
+
+/// How a put ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PutAnswer {
+    Succeeded,
+    /// In a way that repeating does not change.
+    Refused,
+    /// In any other way, *exists* and *timed out* included: what stands at the key decides.
+    Failed,
+}
+
+/// What stands at the key of a put that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtKey {
+    /// Nothing.
+    Absent,
+    /// The read failed in a way that may pass.
+    Unknown,
+    /// The read was refused.
+    Refused,
+    /// Our header, and our size.
+    Ours,
+    /// Another object, of this epoch.
+    Other(Epoch),
+    /// No WAL object, or one at the wrong key.
+    NoObject,
+}
+
+/// The rows of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CreateOutcome {
+    Created,
+    Transient,
+    Refused,
+    Stale,
+    Fenced(Epoch),
+    Foreign,
+}
+
+impl PutAnswer {
+    pub(crate) fn of(result: &Result<(), StoreError>) -> PutAnswer {
+        match result {
+            Ok(()) => PutAnswer::Succeeded,
+            Err(error) => match error.kind {
+                // Nothing is found by creating: it is the bucket that is missing.
+                StoreErrorKind::Refused | StoreErrorKind::NotFound => PutAnswer::Refused,
+                StoreErrorKind::Exists | StoreErrorKind::TimedOut | StoreErrorKind::Transient => {
+                    PutAnswer::Failed
+                }
+            },
+        }
+    }
+}
+
+impl AtKey {
+    /// Compares what stands at the key with the object that was to be created there.
+    pub(crate) fn of(
+        result: &Result<ReadBack, StoreError>,
+        link: Link,
+        header: &[u8],
+        size: u64,
+    ) -> AtKey {
+        match result {
+            Err(error) => match error.kind {
+                StoreErrorKind::NotFound => AtKey::Absent,
+                StoreErrorKind::Refused => AtKey::Refused,
+                StoreErrorKind::Exists | StoreErrorKind::TimedOut | StoreErrorKind::Transient => {
+                    AtKey::Unknown
+                }
+            },
+            Ok(found) if found.size == size && *found.header == *header => AtKey::Ours,
+            Ok(found) if found.size < MIN_OBJECT_LEN => AtKey::NoObject,
+            Ok(found) => match Header::decode(&found.header) {
+                Ok(header) if header.sequence == link.sequence => AtKey::Other(header.epoch),
+                Ok(_) | Err(_) => AtKey::NoObject,
+            },
+        }
+    }
+}
+
+/// The table. `at_key` is what the read-back found; it is made only if the put failed.
+pub(crate) fn decide(put: PutAnswer, at_key: AtKey, epoch: Epoch) -> CreateOutcome {
+    match (put, at_key) {
+        (PutAnswer::Succeeded, _) => CreateOutcome::Created,
+        (PutAnswer::Refused, _) => CreateOutcome::Refused,
+        (PutAnswer::Failed, AtKey::Ours) => CreateOutcome::Created,
+        (PutAnswer::Failed, AtKey::Absent | AtKey::Unknown) => CreateOutcome::Transient,
+        (PutAnswer::Failed, AtKey::Refused) => CreateOutcome::Refused,
+        (PutAnswer::Failed, AtKey::Other(theirs)) if theirs < epoch => CreateOutcome::Stale,
+        (PutAnswer::Failed, AtKey::Other(theirs)) => CreateOutcome::Fenced(theirs),
+        (PutAnswer::Failed, AtKey::NoObject) => CreateOutcome::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::types::ObjectSeq;
+
+    #[test]
+    fn every_combination_has_its_row() {
+        let ours = Epoch(5);
+        let all = [
+            (AtKey::Absent, CreateOutcome::Transient),
+            (AtKey::Unknown, CreateOutcome::Transient),
+            (AtKey::Refused, CreateOutcome::Refused),
+            (AtKey::Ours, CreateOutcome::Created),
+            (AtKey::Other(Epoch(4)), CreateOutcome::Stale),
+            (AtKey::Other(Epoch(5)), CreateOutcome::Fenced(Epoch(5))),
+            (AtKey::Other(Epoch(6)), CreateOutcome::Fenced(Epoch(6))),
+            (AtKey::NoObject, CreateOutcome::Foreign),
+        ];
+        for (at_key, expected) in all {
+            assert_eq!(decide(PutAnswer::Failed, at_key, ours), expected, "{at_key:?}");
+            // A put that says how it ended needs no second opinion.
+            assert_eq!(decide(PutAnswer::Succeeded, at_key, ours), CreateOutcome::Created);
+            assert_eq!(decide(PutAnswer::Refused, at_key, ours), CreateOutcome::Refused);
+        }
+    }
+
+    #[test]
+    fn answers_of_the_store_are_sorted_into_the_table() {
+        let kinds = [
+            (StoreErrorKind::Exists, PutAnswer::Failed, AtKey::Unknown),
+            (StoreErrorKind::NotFound, PutAnswer::Refused, AtKey::Absent),
+            (StoreErrorKind::TimedOut, PutAnswer::Failed, AtKey::Unknown),
+            (StoreErrorKind::Refused, PutAnswer::Refused, AtKey::Refused),
+            (StoreErrorKind::Transient, PutAnswer::Failed, AtKey::Unknown),
+        ];
+        let link = Link { sequence: ObjectSeq(7), epoch: Epoch(5) };
+        for (kind, put, at_key) in kinds {
+            assert_eq!(PutAnswer::of(&Err(StoreError::new(kind))), put, "{kind:?}");
+            assert_eq!(AtKey::of(&Err(StoreError::new(kind)), link, &[], 90), at_key, "{kind:?}");
+        }
+        assert_eq!(PutAnswer::of(&Ok(())), PutAnswer::Succeeded);
+    }
+
+    #[test]
+    fn only_our_header_with_our_size_is_ours() {
+        let header = |sequence, epoch| Header {
+            sequence: ObjectSeq(sequence),
+            epoch: Epoch(epoch),
+            predecessor: None,
+            boundary: ObjectSeq(0),
+        };
+        let ours = header(7, 5);
+        let found = |header: &[u8], size| {
+            let found = Ok(ReadBack { size, header: Bytes::copy_from_slice(header) });
+            AtKey::of(&found, ours.link(), &ours.encode(), 200)
+        };
+        assert_eq!(found(&ours.encode(), 200), AtKey::Ours);
+        assert_eq!(found(&ours.encode(), 201), AtKey::Other(Epoch(5)), "another size");
+        let boundary = Header { boundary: ObjectSeq(1), ..ours };
+        assert_eq!(found(&boundary.encode(), 200), AtKey::Other(Epoch(5)), "another header");
+        assert_eq!(found(&header(7, 9).encode(), 200), AtKey::Other(Epoch(9)));
+        assert_eq!(found(&header(8, 9).encode(), 200), AtKey::NoObject, "at the wrong key");
+        assert_eq!(found(&[], 0), AtKey::NoObject);
+        assert_eq!(found(&[], 5), AtKey::NoObject);
+        assert_eq!(found(&header(7, 9).encode(), 89), AtKey::NoObject, "too short for an object");
+        assert_eq!(found(&[b'x'; 54], 90), AtKey::NoObject);
+    }
+}

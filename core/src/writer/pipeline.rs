@@ -1,0 +1,247 @@
+//! Sealed batches on their way into the log (DESIGN.md section 5, pipeline and indexing).
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use crate::backoff::Backoff;
+use crate::batch::{Batch, WaitingAppend};
+use crate::error::{Outcome, StoreError};
+use crate::event::{Payload, RequestId};
+use crate::format::{HEADER_LEN, SegmentMeta};
+use crate::key::Key;
+use crate::types::{EntryId, Link, RegionId, Time};
+
+/// The sealed batches that are not indexed, in sequence order.
+///
+/// Invariants, which [`check`](Pipeline::check) verifies:
+///
+/// 1. Sequences ascend.
+/// 2. Creates start in sequence order: the batches that were started come first.
+/// 3. `slots` counts the creates that are under way or wait for their repeat.
+#[derive(Clone, Debug)]
+pub(super) struct Pipeline<W> {
+    batches: VecDeque<SealedBatch<W>>,
+    /// How many batches, from the front, were started.
+    started: usize,
+    slots: usize,
+    /// Requests of batches that failed meanwhile: they keep their slot until they run out, and
+    /// their answers change nothing else.
+    running_out: BTreeSet<RequestId>,
+}
+
+/// A batch whose bytes are fixed.
+#[derive(Clone, Debug)]
+pub(super) struct SealedBatch<W> {
+    pub(super) link: Link,
+    pub(super) key: Key,
+    pub(super) payload: Payload,
+    pub(super) segments: Vec<SegmentMeta>,
+    pub(super) entries: u64,
+    pub(super) sealed_at: Time,
+    pub(super) appends: Vec<WaitingAppend<W>>,
+    pub(super) flushes: Vec<W>,
+    pub(super) create: Create,
+    pub(super) first_attempt: Time,
+    pub(super) backoff: Backoff,
+}
+
+/// How far the create of a sealed batch is.
+#[derive(Clone, Debug)]
+pub(super) enum Create {
+    /// No request that holds the batch was sent.
+    NotStarted,
+    Putting(RequestId),
+    /// The put failed like this, and what stands at the key is being read.
+    ReadingBack(RequestId, StoreError),
+    /// The attempt ended, and what comes of it is being decided.
+    Ended,
+    /// The same bytes are put again at this time.
+    Waiting(Time),
+    /// Durable; it is indexed once every earlier batch is.
+    Created,
+}
+
+impl<W> SealedBatch<W> {
+    /// The bytes by which the object is recognised.
+    pub(super) fn header(&self) -> &[u8] {
+        self.payload.chunks().first().map_or(&[], |chunk| &chunk[..chunk.len().min(HEADER_LEN)])
+    }
+
+    /// What it means for the entries when the batch fails now.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.create {
+            Create::NotStarted => Outcome::NotWritten,
+            _ => Outcome::Unknown,
+        }
+    }
+
+    fn request(&self) -> Option<RequestId> {
+        match self.create {
+            Create::Putting(id) | Create::ReadingBack(id, _) => Some(id),
+            Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created => None,
+        }
+    }
+
+    fn holds_slot(&self) -> bool {
+        !matches!(self.create, Create::NotStarted | Create::Created)
+    }
+}
+
+impl<W> Pipeline<W> {
+    pub(super) fn new() -> Pipeline<W> {
+        Pipeline { batches: VecDeque::new(), started: 0, slots: 0, running_out: BTreeSet::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    pub(super) fn last(&self) -> Option<&SealedBatch<W>> {
+        self.batches.back()
+    }
+
+    pub(super) fn last_mut(&mut self) -> Option<&mut SealedBatch<W>> {
+        self.batches.back_mut()
+    }
+
+    /// How many create slots are in use.
+    pub(super) fn slots(&self) -> usize {
+        self.slots + self.running_out.len()
+    }
+
+    /// Whether no request is under way, also none that runs out.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.batches.is_empty() && self.running_out.is_empty()
+    }
+
+    /// The largest id of a region that is on its way.
+    pub(super) fn latest(&self, region: RegionId) -> Option<EntryId> {
+        self.batches.iter().rev().find_map(|batch| {
+            let at = batch.segments.binary_search_by_key(&region, |meta| meta.region).ok()?;
+            Some(batch.segments[at].max_id)
+        })
+    }
+
+    pub(super) fn push(&mut self, batch: SealedBatch<W>) {
+        self.batches.push_back(batch);
+    }
+
+    /// The next batch to start, which takes a slot, if there is one.
+    pub(super) fn start(&mut self) -> Option<&mut SealedBatch<W>> {
+        let batch = self.batches.get_mut(self.started)?;
+        self.started += 1;
+        self.slots += 1;
+        Some(batch)
+    }
+
+    /// A batch whose repeat is due. It keeps its slot.
+    pub(super) fn due(&mut self, now: Time) -> Option<&mut SealedBatch<W>> {
+        let due =
+            |batch: &&mut SealedBatch<W>| matches!(batch.create, Create::Waiting(at) if at <= now);
+        self.batches.iter_mut().take(self.started).find(due)
+    }
+
+    /// When the next repeat is due.
+    pub(super) fn next_repeat(&self) -> Option<Time> {
+        let repeats =
+            self.batches.iter().take(self.started).filter_map(|batch| match batch.create {
+                Create::Waiting(at) => Some(at),
+                _ => None,
+            });
+        repeats.min()
+    }
+
+    /// Finds the batch that waits for this answer.
+    pub(super) fn find(&mut self, id: RequestId) -> Option<&mut SealedBatch<W>> {
+        self.batches.iter_mut().take(self.started).find(|batch| batch.request() == Some(id))
+    }
+
+    pub(super) fn get_mut(&mut self, link: Link) -> Option<&mut SealedBatch<W>> {
+        self.batches.iter_mut().find(|batch| batch.link == link)
+    }
+
+    /// Notes that a batch is created, and frees its slot.
+    pub(super) fn created(&mut self, link: Link) {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.link == link) {
+            self.slots -= usize::from(batch.holds_slot());
+            batch.create = Create::Created;
+        }
+    }
+
+    /// The next batch to index.
+    pub(super) fn pop_created(&mut self) -> Option<SealedBatch<W>> {
+        if !matches!(self.batches.front()?.create, Create::Created) {
+            return None;
+        }
+        self.started -= 1;
+        self.batches.pop_front()
+    }
+
+    /// Takes out the batches whose create was not started.
+    pub(super) fn take_not_started(&mut self) -> VecDeque<SealedBatch<W>> {
+        self.batches.split_off(self.started)
+    }
+
+    /// Takes out every batch. The requests that are under way run out.
+    pub(super) fn take_all(&mut self) -> VecDeque<SealedBatch<W>> {
+        self.running_out.extend(self.batches.iter().filter_map(SealedBatch::request));
+        self.started = 0;
+        self.slots = 0;
+        core::mem::take(&mut self.batches)
+    }
+
+    /// Notes that the request of a failed batch was answered, if this is one.
+    pub(super) fn ran_out(&mut self, id: RequestId) -> bool {
+        self.running_out.remove(&id)
+    }
+
+    /// Verifies the invariants.
+    pub(super) fn check(&self) {
+        let mut last = None;
+        for (place, batch) in self.batches.iter().enumerate() {
+            assert!(last < Some(batch.link.sequence), "sequences do not ascend");
+            last = Some(batch.link.sequence);
+            let not_started = matches!(batch.create, Create::NotStarted);
+            assert_eq!(
+                not_started,
+                place >= self.started,
+                "{} was started out of order",
+                batch.link
+            );
+        }
+        assert_eq!(self.slots, self.batches.iter().filter(|batch| batch.holds_slot()).count());
+    }
+
+    /// The batches in sequence order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SealedBatch<W>> {
+        self.batches.iter()
+    }
+}
+
+/// Closes a batch.
+pub(super) fn seal<W>(
+    mut batch: Batch<W>,
+    header: &crate::format::Header,
+    key: Key,
+    now: Time,
+) -> SealedBatch<W> {
+    let (payload, segments) = batch.encode(header);
+    debug_assert_eq!(payload.len(), batch.bytes());
+    SealedBatch {
+        link: header.link(),
+        key,
+        payload,
+        segments,
+        entries: batch.entries(),
+        sealed_at: now,
+        appends: batch.appends,
+        flushes: batch.flushes,
+        create: Create::NotStarted,
+        first_attempt: now,
+        backoff: Backoff::new(),
+    }
+}
