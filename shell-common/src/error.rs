@@ -15,7 +15,7 @@ use sealog_core::{StoreError, StoreErrorKind};
 /// | not found, on a read | not found |
 /// | not found, on a create or a listing: the bucket is missing | refused |
 /// | permission denied, unauthenticated, invalid path | refused |
-/// | not supported, not implemented | refused |
+/// | not supported, not implemented | not supported: refused, and the store is to blame |
 /// | a failed fsync of a local file or directory | refused |
 /// | everything else | transient |
 ///
@@ -43,7 +43,7 @@ fn kind(operation: Operation, error: &ClientError) -> StoreErrorKind {
         | ClientError::Unauthenticated { .. }
         | ClientError::InvalidPath { .. } => StoreErrorKind::Refused,
         ClientError::NotSupported { .. } | ClientError::NotImplemented { .. } => {
-            StoreErrorKind::Refused
+            StoreErrorKind::NotSupported
         }
         ClientError::Generic { store, source } => generic(operation, store, source.as_ref()),
         // A panic of the client on a blocking thread is among these.
@@ -78,9 +78,9 @@ fn generic(
     }
     match chain(source).find_map(|error| http_status(&error.to_string())) {
         // Of a listing, the client hands over the bare status.
-        Some(401 | 403) => StoreErrorKind::Refused,
+        Some(401 | 403 | 405) => StoreErrorKind::Refused,
         Some(404) => missing(operation),
-        Some(405 | 501) => StoreErrorKind::Refused,
+        Some(501) => StoreErrorKind::NotSupported,
         Some(304 | 412) => exists(operation),
         _ => StoreErrorKind::Transient,
     }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn each_error_of_the_client_has_its_kind() {
-        use StoreErrorKind::{Exists, NotFound, Refused, Transient};
+        use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, Transient};
         let path = || String::from("p/objects/0.wal");
         // In the order of ALL.
         assert_eq!(
@@ -167,19 +167,19 @@ mod tests {
             [Refused; 4]
         );
         assert_eq!(kinds(|| Path::parse("a//b").unwrap_err().into()), [Refused; 4]);
-        assert_eq!(kinds(|| ClientError::NotSupported { source: "no".into() }), [Refused; 4]);
+        assert_eq!(kinds(|| ClientError::NotSupported { source: "no".into() }), [NotSupported; 4]);
         let not_implemented = || ClientError::NotImplemented {
             operation: "put_opts".into(),
             implementer: "a store".into(),
         };
-        assert_eq!(kinds(not_implemented), [Refused; 4]);
+        assert_eq!(kinds(not_implemented), [NotSupported; 4]);
         let generic = || ClientError::Generic { store: "S3", source: "connection reset".into() };
         assert_eq!(kinds(generic), [Transient; 4]);
     }
 
     #[test]
     fn a_status_inside_a_generic_error_counts() {
-        use StoreErrorKind::{Exists, NotFound, Refused, Transient};
+        use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, Transient};
         let with = |status: &str| {
             let text = format!("Server returned non-2xx status code: {status}: <Error/>");
             kinds(|| ClientError::Generic { store: "S3", source: text.clone().into() })
@@ -187,7 +187,8 @@ mod tests {
         assert_eq!(with("403 Forbidden"), [Refused; 4]);
         assert_eq!(with("401 Unauthorized"), [Refused; 4]);
         assert_eq!(with("404 Not Found"), [Refused, Refused, NotFound, NotFound]);
-        assert_eq!(with("501 Not Implemented"), [Refused; 4]);
+        assert_eq!(with("405 Method Not Allowed"), [Refused; 4]);
+        assert_eq!(with("501 Not Implemented"), [NotSupported; 4]);
         assert_eq!(with("412 Precondition Failed"), [Transient, Exists, Transient, Transient]);
         assert_eq!(with("400 Bad Request"), [Transient; 4]);
         assert_eq!(with("429 Too Many Requests"), [Transient; 4]);

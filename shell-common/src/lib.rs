@@ -14,10 +14,10 @@
 
 mod effect;
 mod error;
-//mod identity;
+mod identity;
 mod open;
 
 pub use effect::carry_out;
 pub use error::store_error;
-//pub use identity::identity;
+pub use identity::identity;
 pub use open::{Location, environment, open_local, open_url};

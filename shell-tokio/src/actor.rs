@@ -113,7 +113,7 @@ impl Actor {
         loop {
             self.carry_out_effects();
             let ticks = self.set(timer.as_mut());
-            let takes_appends = self.writer.accepts_appends() && !self.queue.is_closed();
+            let takes_appends = self.writer.accepts_appends();
             let mut answered = None;
             tokio::select! {
                 biased;

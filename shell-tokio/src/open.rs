@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::actor::Actor;
+use crate::actor::{Actor, Waiter};
 use crate::notice;
 use crate::wal::{Shared, Wal};
 
@@ -52,7 +52,7 @@ pub(crate) async fn open(
     let identity = sealog_shell::identity()?;
     let mut opening = Opening::new(clock.now(), prefix.clone(), options, identity)?;
     let mut requests = Requests::new(store.clone());
-    let recovered = loop {
+    loop {
         while let Some(effect) = opening.poll_effect() {
             match effect {
                 OpeningEffect::Storage(effect) => requests.start(effect),
@@ -70,10 +70,10 @@ pub(crate) async fn open(
             () = clock.sleep_until(tick) => OpeningEvent::Tick,
         };
         opening.handle(clock.now(), event);
-    };
+    }
 }
 
-fn start(writer: Writer<crate::actor::Waiter>, store: Arc<dyn ObjectStore>, clock: Clock) -> Wal {
+fn start(writer: Writer<Waiter>, store: Arc<dyn ObjectStore>, clock: Clock) -> Wal {
     let (queue, queued) = mpsc::unbounded_channel();
     let (control, controls) = mpsc::unbounded_channel();
     let shared = Shared {
