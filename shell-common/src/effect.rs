@@ -68,10 +68,9 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
 async fn list(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Listed>, StoreError> {
     let failed = |error| store_error(Operation::List, error);
     let prefix = path(prefix).map_err(failed)?;
-    let listing = store.list(Some(&prefix)).map_ok(|meta| Listed {
-        key: meta.location.as_ref().into(),
-        size: meta.size,
-    });
+    let listing = store
+        .list(Some(&prefix))
+        .map_ok(|meta| Listed { key: meta.location.as_ref().into(), size: meta.size });
     listing.try_collect().await.map_err(failed)
 }
 

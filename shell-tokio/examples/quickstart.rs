@@ -124,10 +124,8 @@ async fn open(arguments: &Arguments) -> Outcome<Wal> {
 
 /// A task per file, all at once. Returns how long each line took to become durable.
 async fn append_all(wal: &Wal, texts: &[Text]) -> Outcome<Vec<Duration>> {
-    let tasks: Vec<_> = texts
-        .iter()
-        .map(|text| tokio::spawn(append_lines(wal.clone(), text.clone())))
-        .collect();
+    let tasks: Vec<_> =
+        texts.iter().map(|text| tokio::spawn(append_lines(wal.clone(), text.clone()))).collect();
     let mut latencies = Vec::new();
     for task in tasks {
         latencies.extend(task.await??);

@@ -16,15 +16,20 @@ use crate::watch::{DurableWatch, Position};
 
 /// What waits in the order of its arrival, and is held back while the machine takes no appends.
 pub(crate) enum Queued {
-    Append { append: Append, waiter: oneshot::Sender<Result<Appended, WriteError>> },
+    Append {
+        append: Append,
+        waiter: oneshot::Sender<Result<Appended, WriteError>>,
+    },
     /// Behind the appends that it is to cover.
-    Flush { waiter: oneshot::Sender<Result<(), Error>> },
+    Flush {
+        waiter: oneshot::Sender<Result<(), Error>>,
+    },
 }
 
 /// What is taken at any time.
 pub(crate) enum Control {
     Event(Event<Waiter>),
-    Ask(Box<dyn FnOnce(&Writer<Waiter>) + Send>),
+    Ask(Question),
     Watch {
         region: RegionId,
         control: mpsc::WeakUnboundedSender<Control>,
@@ -34,6 +39,9 @@ pub(crate) enum Control {
         region: RegionId,
     },
 }
+
+/// Asks the machine and answers whoever asked.
+type Question = Box<dyn FnOnce(&Writer<Waiter>) + Send>;
 
 impl Control {
     pub(crate) fn asking<T: Send + 'static>(
@@ -233,9 +241,7 @@ impl Actor {
 
     fn moved(&mut self, region: RegionId, id: EntryId) {
         if let Some(positions) = self.watches.get(&region) {
-            positions.send_if_modified(|position| {
-                std::mem::replace(&mut position.id, id) != id
-            });
+            positions.send_if_modified(|position| std::mem::replace(&mut position.id, id) != id);
         }
     }
 

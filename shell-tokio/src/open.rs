@@ -25,10 +25,8 @@ pub(crate) async fn open_local(directory: PathBuf, options: Options) -> Result<W
 pub(crate) async fn open_url(url: String, options: Options) -> Result<Wal, Error> {
     options.validate()?;
     let must_exist = options.must_exist;
-    locate(options, move || {
-        sealog_shell::open_url(&url, sealog_shell::environment(), must_exist)
-    })
-    .await
+    locate(options, move || sealog_shell::open_url(&url, sealog_shell::environment(), must_exist))
+        .await
 }
 
 async fn locate(

@@ -85,10 +85,7 @@ impl Wal {
     ///
     /// As [`open`](Wal::open); for the directory itself [`Error::InvalidOptions`],
     /// [`Error::Missing`] or [`Error::Store`], each of which names it.
-    pub async fn open_local(
-        directory: impl AsRef<Path>,
-        options: Options,
-    ) -> Result<Wal, Error> {
+    pub async fn open_local(directory: impl AsRef<Path>, options: Options) -> Result<Wal, Error> {
         open::open_local(directory.as_ref().to_owned(), options).await
     }
 

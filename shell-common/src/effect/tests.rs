@@ -258,7 +258,12 @@ fn each_effect() -> [StorageEffect; 4] {
     [
         StorageEffect::List { id: ID, prefix: key(""), time_limit },
         StorageEffect::FetchRange { id: ID, key: key("0"), range: 0..1, time_limit },
-        StorageEffect::PutObject { id: ID, key: key("0"), payload: Payload::new(vec![]), time_limit },
+        StorageEffect::PutObject {
+            id: ID,
+            key: key("0"),
+            payload: Payload::new(vec![]),
+            time_limit,
+        },
         StorageEffect::ReadBack { id: ID, key: key("0"), time_limit },
     ]
 }

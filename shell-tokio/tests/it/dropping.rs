@@ -117,14 +117,16 @@ fn a_log_whose_runtime_went_away_fails_every_call() {
     };
     let store = TestStore::new();
     let first = runtime();
-    let wal = first
-        .block_on(Wal::open(store.clone(), PREFIX, Options::default()))
-        .unwrap();
+    let wal = first.block_on(Wal::open(store.clone(), PREFIX, Options::default())).unwrap();
     first.block_on(wal.append(A, "1")).unwrap();
     let mut watch = first.block_on(wal.watch_durable(A)).unwrap();
     store.hold(Asked::Put);
     let waiting = wal.submit(A, "2");
-    first.block_on(async { while store.count(Asked::Put) < 4 { settle().await } });
+    first.block_on(async {
+        while store.count(Asked::Put) < 4 {
+            settle().await
+        }
+    });
     first.shutdown_background();
 
     runtime().block_on(async {

@@ -107,8 +107,7 @@ async fn a_damaged_segment_is_a_hole_in_its_place_and_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn with_fail_a_damaged_segment_ends_the_read() {
     let store = TestStore::new();
-    let options =
-        Options { on_corrupted_segment: OnCorruptedSegment::Fail, ..one_by_one() };
+    let options = Options { on_corrupted_segment: OnCorruptedSegment::Fail, ..one_by_one() };
     let (wal, ids) = filled(&store, options, 3).await;
     damage(&store, ids[1]).await;
     let items: Vec<_> = wal.read(A, EntryId::ZERO).collect().await;

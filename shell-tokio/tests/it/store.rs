@@ -58,10 +58,7 @@ impl TestStore {
     }
 
     /// From now on the store reacts like this.
-    pub(crate) fn react(
-        &self,
-        rule: impl Fn(Asked, &str) -> Reaction + Send + Sync + 'static,
-    ) {
+    pub(crate) fn react(&self, rule: impl Fn(Asked, &str) -> Reaction + Send + Sync + 'static) {
         *self.rule.lock().unwrap() = Arc::new(rule);
     }
 

@@ -20,11 +20,9 @@ fn at_first(store: &TestStore, puts: usize, reaction: fn() -> Reaction) {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_that_fails_and_may_pass_is_repeated() {
-    for reaction in [
-        || Reaction::Fail(broken()),
-        || Reaction::Panic,
-        || Reaction::DoAndFail(broken()),
-    ] {
+    for reaction in
+        [|| Reaction::Fail(broken()), || Reaction::Panic, || Reaction::DoAndFail(broken())]
+    {
         let store = TestStore::new();
         let wal = Wal::open(store.clone(), PREFIX, Options::default()).await.unwrap();
         at_first(&store, 1, reaction);
