@@ -6,7 +6,7 @@ const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Delays of 100 ms that double to 5 s.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Backoff {
     next: Duration,
 }

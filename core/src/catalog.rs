@@ -127,7 +127,11 @@ impl Catalog {
     }
 
     /// Raises a region's watermark; it never moves down. Costs what becomes obsolete by it.
+    /// Reserved regions have none: a release record that names one says nothing.
     pub fn raise_watermark(&mut self, region: RegionId, id: EntryId) {
+        if region.is_reserved() {
+            return;
+        }
         let state = self.regions.entry(region).or_default();
         if id <= state.watermark {
             return;

@@ -242,7 +242,7 @@ impl From<WriteError> for Error {
 /// A failed answer of the store, as a shell maps it (DESIGN.md section 1).
 #[derive(Clone, Debug)]
 pub struct StoreError {
-    /// Which of the five kinds it is.
+    /// Which of the kinds it is.
     pub kind: StoreErrorKind,
     /// The client's own error.
     pub cause: Option<Arc<dyn core::error::Error + Send + Sync>>,
@@ -259,6 +259,9 @@ pub enum StoreErrorKind {
     TimedOut,
     /// The store will not do this: repeating does not help.
     Refused,
+    /// The store, or this client of it, cannot do this at all: refused, for a reason that says
+    /// something of the store.
+    NotSupported,
     /// Everything else: it may pass.
     Transient,
 }
@@ -281,7 +284,10 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             StoreErrorKind::TimedOut | StoreErrorKind::Transient => true,
-            StoreErrorKind::Refused | StoreErrorKind::Exists | StoreErrorKind::NotFound => false,
+            StoreErrorKind::Refused
+            | StoreErrorKind::NotSupported
+            | StoreErrorKind::Exists
+            | StoreErrorKind::NotFound => false,
         }
     }
 
@@ -291,6 +297,9 @@ impl StoreError {
             StoreErrorKind::Transient => "It may pass; retry",
             StoreErrorKind::Refused => {
                 "The store will not do this: check credentials, permissions and that the bucket exists"
+            }
+            StoreErrorKind::NotSupported => {
+                "The store cannot do this: use another store, or another configuration of it"
             }
             StoreErrorKind::NotFound => "Something removed the object: inspect the log",
             StoreErrorKind::Exists => "Something else holds the key: inspect the log",
@@ -305,6 +314,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::NotFound => "not found",
             StoreErrorKind::TimedOut => "timed out",
             StoreErrorKind::Refused => "refused",
+            StoreErrorKind::NotSupported => "not supported",
             StoreErrorKind::Transient => "a failure that may pass",
         })?;
         match &self.cause {

@@ -24,6 +24,7 @@ pub mod writer;
 pub use error::{DecodeError, Error, Outcome, Part, StoreError, StoreErrorKind, WriteError};
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
+pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
 pub use options::{OnCorruptedSegment, Options};
 pub use stats::{Histogram, Stats};
 pub use types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};

@@ -1,23 +1,378 @@
-//! The Opening machine (DESIGN.md section 4).
+//! The Opening machine (DESIGN.md section 4): from what the store holds to a log that can be
+//! written.
+//!
+//! The rooms follow the document's steps: [`examine`] fetches and verifies what was listed,
+//! [`recover`] selects and indexes history and applies its release records, [`start`] creates the
+//! start object and checks the store. [`requests`] numbers, limits and delays what is asked of the
+//! store meanwhile.
+
+mod examine;
+mod recover;
+mod requests;
+mod start;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use crate::backoff::Backoff;
 use crate::catalog::Catalog;
-use crate::*;
+use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
+use crate::key::{Key, KeyKind, Prefix};
+use crate::options::Options;
+use crate::types::{Epoch, Link, ObjectSeq, Time};
+
+use examine::Examination;
+use recover::{Recovery, Setback};
+use requests::{Purpose, Request, Requests};
+use start::Start;
+
+/// Opens a log.
+///
+/// Hand in an event with [`handle`](Opening::handle), then take effects with
+/// [`poll_effect`](Opening::poll_effect) until there is none, then see
+/// [`next_tick`](Opening::next_tick) for when to send a tick at the latest; a tick too many is
+/// harmless. The first effect is there at once. The last one is [`OpeningEffect::Opened`] or
+/// [`OpeningEffect::Failed`]: after it nothing more comes, whatever is handed in. An opening can be
+/// dropped at any point; what it left in the store counts at the next one.
+///
+/// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
+/// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
+/// the reason.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    prefix: Prefix,
+    options: Options,
+    identity: Identity,
+    began: Time,
+    now: Time,
+    phase: Phase,
+    requests: Requests,
+    effects: VecDeque<OpeningEffect>,
+    /// How often it started again from the listing.
+    restarts: u32,
+    /// Before a listing that is repeated because an object of the last one was gone.
+    relist: Backoff,
+    /// Keys that the operator was told of, so that listing again does not tell them again.
+    ignored: BTreeSet<Key>,
+}
+
+/// The steps of DESIGN.md section 4. What makes the prefix exclusive (section 12) goes between
+/// them: a claim and a listing more before `Starting`, a second look after `Checking`. A read-only
+/// opening ends after `Recovering`.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Step 1.
+    Listing,
+    /// Steps 1 and 2.
+    Examining(Examination),
+    /// Steps 3 to 5 are done but for release records that are still read.
+    Recovering(Box<Recovery>),
+    /// Step 6.
+    Starting(Box<Start>),
+    /// Step 7.
+    Checking(Box<Start>),
+    Ended,
+}
+
+/// What tells one opening from every other: the core has no clock and no randomness of its own.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Random.
+    pub nonce: [u8; 16],
+    /// The wall clock, in milliseconds since 1970. It is shown to people, and decides nothing.
+    pub opened_at_millis: u64,
+    /// The writer's name when [`Options::writer_name`] is not set: host and process id. What
+    /// exceeds 255 bytes of it is cut off.
+    pub default_name: Arc<str>,
+}
+
+/// What the shell tells an [`Opening`].
+#[derive(Clone, Debug)]
+pub enum OpeningEvent {
+    /// Time has passed.
+    Tick,
+    /// The answer to a storage effect.
+    Storage(StorageAnswer),
+}
+
+/// What an [`Opening`] wants of the shell.
+#[derive(Clone, Debug)]
+pub enum OpeningEffect {
+    /// Carry this out, and answer with [`OpeningEvent::Storage`].
+    Storage(StorageEffect),
+    /// Tell the operator.
+    Notice(Notice),
+    /// The end: the log is open.
+    Opened(Box<Recovered>),
+    /// The end: it is not.
+    Failed(Error),
+}
+
 /// What an opening hands to the writer.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// To be written.
+    /// The log's prefix.
     pub prefix: Prefix,
-    /// To be written.
+    /// The log's options.
     pub options: Options,
-    /// To be written.
+    /// History with its watermarks and its boundary, the start object included.
     pub catalog: Catalog,
-    /// To be written.
+    /// The start object, which is the tip.
     pub start: Link,
-    /// To be written.
+    /// The sequence after the start object. At [`ObjectSeq::LIMIT`] the log is exhausted.
     pub next_sequence: ObjectSeq,
-    /// To be written.
+    /// Ids of storage effects go on from here, so that no answer to the opening is taken for one
+    /// to the writer.
     pub next_request: RequestId,
-    /// To be written.
-    pub recovered_objects: u64,
-    /// To be written.
-    pub took: core::time::Duration,
+    /// Figures.
+    pub stats: RecoveryStats,
 }
+
+/// Figures of an opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveryStats {
+    /// How many objects were indexed, without the start object.
+    pub recovered_objects: u64,
+    /// How long the opening took.
+    pub took: Duration,
+}
+
+impl Opening {
+    /// Begins to open the log at `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`]: nothing is touched.
+    pub fn new(
+        now: Time,
+        prefix: Prefix,
+        options: Options,
+        identity: Identity,
+    ) -> Result<Opening, Error> {
+        options.validate()?;
+        let requests = Requests::new(options.open_concurrency, options.request_timeout);
+        let mut opening = Opening {
+            prefix,
+            options,
+            identity,
+            began: now,
+            now,
+            phase: Phase::Listing,
+            requests,
+            effects: VecDeque::new(),
+            restarts: 0,
+            relist: Backoff::new(),
+            ignored: BTreeSet::new(),
+        };
+        opening.list(now);
+        opening.send();
+        Ok(opening)
+    }
+
+    /// Takes an event. An answer that is not waited for changes nothing.
+    pub fn handle(&mut self, now: Time, event: OpeningEvent) {
+        self.now = self.now.max(now);
+        if let OpeningEvent::Storage(answer) = event {
+            self.answered(answer);
+        }
+        self.send();
+    }
+
+    /// The next thing to do, if there is one.
+    pub fn poll_effect(&mut self) -> Option<OpeningEffect> {
+        self.effects.pop_front()
+    }
+
+    /// When the next tick is wanted at the latest, if one is.
+    pub fn next_tick(&self) -> Option<Time> {
+        self.requests.next_due()
+    }
+
+    fn send(&mut self) {
+        while let Some(effect) = self.requests.send(self.now) {
+            self.effects.push_back(OpeningEffect::Storage(effect));
+        }
+    }
+
+    fn answered(&mut self, answer: StorageAnswer) {
+        let Some(request) = self.requests.take(&answer) else {
+            return;
+        };
+        match answer {
+            StorageAnswer::Listed { result: Ok(listing), .. } => self.listed(listing),
+            StorageAnswer::Listed { result: Err(error), .. } => self.read_failed(request, error),
+            StorageAnswer::Fetched { result, .. } => match request.exactly(result) {
+                Ok(bytes) => self.fetched(request.purpose, Some(bytes)),
+                Err(error) if error.kind == StoreErrorKind::NotFound => {
+                    self.fetched(request.purpose, None);
+                }
+                Err(error) => self.read_failed(request, error),
+            },
+            StorageAnswer::CreateResult { result, .. } => self.put_answered(request, result),
+            StorageAnswer::ReadBackResult { result, .. } => self.read_back_answered(result),
+        }
+    }
+
+    /// A listing or a fetch has no effect in the store: what may pass is simply repeated.
+    fn read_failed(&mut self, mut request: Request, failure: StoreError) {
+        if failure.is_retryable() {
+            let delay = request.backoff.next();
+            self.try_later(request, delay, failure);
+        } else {
+            self.fail(request.failed(failure));
+        }
+    }
+
+    /// Repeats a request after a delay, if that is not after `open_timeout`.
+    fn try_later(&mut self, mut request: Request, delay: Duration, failure: StoreError) {
+        let error = request.failed(failure);
+        let due = self.now.after(delay);
+        if due > self.began.after(self.options.open_timeout) {
+            return self.fail(error);
+        }
+        if !request.repeated {
+            request.repeated = true;
+            self.notice(Notice::OpeningRetries { error });
+        }
+        self.requests.delay(request, due);
+    }
+
+    fn list(&mut self, due: Time) {
+        self.phase = Phase::Listing;
+        self.requests.delay(Request::list(self.prefix.objects()), due);
+    }
+
+    fn listed(&mut self, listing: Vec<Listed>) {
+        let mut objects = BTreeMap::new();
+        for Listed { key, size } in listing {
+            match self.prefix.classify(&key) {
+                KeyKind::Object(sequence) => {
+                    objects.insert(sequence, size);
+                }
+                KeyKind::OutOfRange => {
+                    if self.ignored.insert(key.clone()) {
+                        self.notice(Notice::KeyIgnored { key });
+                    }
+                }
+                KeyKind::Foreign => {}
+            }
+        }
+        if objects.is_empty() && self.options.must_exist {
+            return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
+        }
+        self.phase = Phase::Examining(Examination::new(objects));
+        self.examine();
+    }
+
+    /// The bytes that were asked for; `None` if their object is gone.
+    fn fetched(&mut self, purpose: Purpose, bytes: Option<Bytes>) {
+        match (&mut self.phase, purpose) {
+            (Phase::Examining(examination), Purpose::Piece(sequence, piece)) => {
+                examination.fetched(&self.prefix, &mut self.requests, sequence, piece, bytes);
+                self.examine();
+            }
+            (Phase::Recovering(recovery), Purpose::Releases(sequence)) => {
+                match recovery.fetched(&self.prefix, &mut self.requests, sequence, bytes) {
+                    Ok(()) => self.recover(),
+                    Err(setback) => self.set_back(setback),
+                }
+            }
+            (Phase::Starting(_), Purpose::Start) => self.start_fetched(bytes),
+            _ => {}
+        }
+    }
+
+    fn examine(&mut self) {
+        let Phase::Examining(examination) = &mut self.phase else {
+            return;
+        };
+        examination.begin_more(&self.prefix, &mut self.requests);
+        if !examination.is_done() {
+            return;
+        }
+        let recovery = core::mem::take(examination)
+            .finish(&self.prefix)
+            .map_err(Setback::Failed)
+            .and_then(|found| Recovery::new(&self.prefix, &mut self.requests, found));
+        match recovery {
+            Ok(recovery) => {
+                self.phase = Phase::Recovering(Box::new(recovery));
+                self.recover();
+            }
+            Err(setback) => self.set_back(setback),
+        }
+    }
+
+    fn recover(&mut self) {
+        if !matches!(&self.phase, Phase::Recovering(recovery) if recovery.is_done()) {
+            return;
+        }
+        if let Phase::Recovering(recovery) = core::mem::replace(&mut self.phase, Phase::Ended) {
+            self.start(*recovery);
+        }
+    }
+
+    fn set_back(&mut self, setback: Setback) {
+        match setback {
+            Setback::Failed(error) => self.fail(error),
+            Setback::Gone(sequence) => self.list_without(sequence),
+        }
+    }
+
+    /// An object was listed and is gone: a collection of an earlier instance may be running, and
+    /// what is needed is in another listing. That costs a start anew like any other, so that a
+    /// store whose listing never agrees with its reads does not keep an opening for ever; and a
+    /// delay, since it may just lag behind.
+    fn list_without(&mut self, gone: ObjectSeq) {
+        let error = Error::Store {
+            operation: Operation::Read,
+            key: self.prefix.object_key(gone),
+            source: StoreError::new(StoreErrorKind::NotFound),
+        };
+        if !self.may_start_again() {
+            return self.fail(error);
+        }
+        self.notice(Notice::OpeningRetries { error });
+        self.requests.clear();
+        let due = self.now.after(self.relist.next());
+        self.list(due);
+    }
+
+    /// Another writer's object came in between: history may have grown.
+    fn start_again(&mut self, key: Key, epoch: Epoch, writer: Option<Arc<str>>) {
+        if !self.may_start_again() {
+            return self.fail(Error::Contended { key, epoch, writer });
+        }
+        self.notice(Notice::OpeningAgain { key, epoch });
+        self.list(self.now);
+    }
+
+    fn may_start_again(&mut self) -> bool {
+        let may = self.restarts < self.options.open_attempts;
+        self.restarts += u32::from(may);
+        may
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.effects.push_back(OpeningEffect::Notice(notice));
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.end(OpeningEffect::Failed(error));
+    }
+
+    fn end(&mut self, last: OpeningEffect) {
+        self.phase = Phase::Ended;
+        self.requests.clear();
+        self.effects.push_back(last);
+    }
+}
+
+#[cfg(test)]
+mod tests;

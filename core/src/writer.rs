@@ -113,10 +113,10 @@ impl<W> Writer<W> {
     pub fn new(now: Time, recovered: Recovered) -> Writer<W> {
         let mut stats = Stats {
             epoch: recovered.start.epoch.0,
-            recovered_objects_total: recovered.recovered_objects,
+            recovered_objects_total: recovered.stats.recovered_objects,
             ..Stats::default()
         };
-        stats.recovery.record_duration(recovered.took);
+        stats.recovery.record_duration(recovered.stats.took);
         Writer {
             prefix: recovered.prefix,
             options: recovered.options,

@@ -1,6 +1,8 @@
 use alloc::string::ToString;
 use alloc::vec;
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A present object: sequence, epoch, predecessor, boundary.
@@ -234,6 +236,28 @@ fn a_writer_record_without_a_depth_counts_as_unread() {
 }
 
 #[test]
+fn only_a_start_object_names_its_writers_depth() {
+    // Where the start object was, there is something of an earlier epoch, or what a claim left.
+    for stranger in [(100, 1, Some((99, 1)), 0), (100, 101, Some((100, 101)), 0)] {
+        let epoch = (110..112).chain(113..116);
+        let epoch = epoch.map(|s| (s, 101, Some((s - 1, 101)), 110));
+        let mut objects = objects(epoch.chain([stranger]));
+        assert_eq!(select(&objects).unwrap().incomplete_above_tip, 3, "{stranger:?}");
+        objects.get_mut(&ObjectSeq(100)).unwrap().max_in_flight = Some(1);
+        assert_eq!(select(&objects).unwrap().incomplete_above_tip, 3, "{stranger:?}");
+    }
+}
+
+#[test]
+fn a_proof_that_names_a_predecessor_comes_before_a_claims() {
+    let claim = (9, 10, Some((9, 10)), 7);
+    let found = lost(line(0..3).chain([(8, 1, Some((7, 1)), 7), claim]));
+    assert_eq!((found.missing, found.because), (ObjectSeq(7), link(8, 1)));
+    let found = lost([(8, 1, Some((7, 1)), 7), claim]);
+    assert_eq!((found.missing, found.because), (ObjectSeq(7), link(8, 1)));
+}
+
+#[test]
 fn each_proof_is_said_for_people() {
     let text = lost(line(0..3).chain([(4, 4, Some((3, 4)), 0)])).to_string();
     assert!(text.contains("object 4 of epoch 4") && text.contains("its epoch is later"), "{text}");
@@ -253,6 +277,113 @@ fn a_hundred_thousand_objects_are_judged_in_one_pass() {
     // Every object links to the first.
     let star = (1..N).map(|s| (s, 1, Some((0, 1)), 0)).chain([(0, 1, None, 0)]);
     assert_eq!(selected(star).chain, seqs([0, N - 1]));
+}
+
+/// DESIGN.md section 3 read word by word, one object at a time.
+mod word_by_word {
+    use super::*;
+
+    type Objects = BTreeMap<ObjectSeq, Present>;
+
+    fn is_complete(objects: &Objects, judged: &Header) -> bool {
+        let mut at = judged;
+        loop {
+            let Some(link) = at.predecessor else { return true };
+            if link.sequence < judged.boundary {
+                return true;
+            }
+            let next = objects.get(&link.sequence).filter(|next| next.header.link() == link);
+            match next.filter(|_| link.sequence < at.sequence) {
+                Some(next) => at = &next.header,
+                None => return false,
+            }
+        }
+    }
+
+    fn links_that_hold(objects: &Objects, from: &Header) -> u64 {
+        let (mut at, mut links) = (from, 0);
+        while let Some(link) = at.predecessor.filter(|link| link.sequence < at.sequence)
+            && let Some(next) = objects.get(&link.sequence)
+            && next.header.link() == link
+        {
+            (at, links) = (&next.header, links + 1);
+        }
+        links
+    }
+
+    fn depth(objects: &Objects, epoch: Epoch) -> u64 {
+        let start = objects.values().find(|present| {
+            let header = present.header;
+            header.epoch == epoch && header.sequence.0 + 1 == epoch.0 && !header.links_to_itself()
+        });
+        start.and_then(|start| start.max_in_flight).unwrap_or(64).into()
+    }
+
+    pub(super) fn select(objects: &Objects) -> Result<Selection, Proof> {
+        let headers = || objects.values().map(|present| &present.header);
+        let complete = || headers().filter(|header| is_complete(objects, header));
+        let age = |header: &Header| (header.epoch, header.sequence);
+        let tip = complete().max_by_key(|header| age(header)).ok_or(Proof::NoCompleteChain)?;
+        let largest = complete().map(|header| header.sequence.0).max().unwrap();
+        if headers().any(|header| header.boundary.0 > largest + 1) {
+            return Err(Proof::BoundaryBeyondTip);
+        }
+        if headers().any(|h| h.epoch.0 != h.sequence.0 + 1 && h.epoch > tip.epoch) {
+            return Err(Proof::EpochBeyondTip);
+        }
+        let above = || headers().filter(|header| age(header) > age(tip));
+        if above().any(|h| links_that_hold(objects, h) >= 2 * depth(objects, h.epoch)) {
+            return Err(Proof::MoreThanAPipeline);
+        }
+        let mut chain = vec![tip.sequence];
+        let mut at = tip;
+        while let Some(link) = at.predecessor.filter(|link| link.sequence >= tip.boundary) {
+            chain.insert(0, link.sequence);
+            at = &objects[&link.sequence].header;
+        }
+        let sequences = || objects.keys().copied();
+        Ok(Selection {
+            tip: tip.link(),
+            below_boundary: sequences().filter(|s| *s < tip.boundary).collect(),
+            orphans: sequences().filter(|s| *s >= tip.boundary && !chain.contains(s)).collect(),
+            chain,
+            incomplete_above_tip: above().filter(|h| !h.links_to_itself()).count() as u64,
+        })
+    }
+}
+
+/// Sequences from 0 on, most of them linked to the one before, some to anything.
+fn prefixes() -> impl Strategy<Value = Vec<Row>> {
+    let row = (0..3u64, prop_oneof![8 => Just(0), 2 => 1..6u64], 0..14u64, 0..14u64, 0..4u64);
+    proptest::collection::vec(row, 1..14).prop_map(|rows| {
+        let (mut present, mut sequence, mut epoch): (Vec<Row>, u64, u64) = (Vec::new(), 0, 1);
+        for (gap, kind, a, b, boundary) in rows {
+            let before = present.last().map(|(sequence, epoch, ..)| (*sequence, *epoch));
+            let link = match kind {
+                1 => Some((a, b)),
+                2 => Some((sequence, sequence + 1)),
+                3 => None,
+                // The object before never landed.
+                4 => Some((sequence.saturating_sub(1), epoch)),
+                _ => before,
+            };
+            epoch = if kind == 2 || kind == 5 { sequence + 1 } else { epoch };
+            present.push((sequence, epoch, link, sequence.saturating_sub(boundary * boundary)));
+            sequence += 1 + gap / 2;
+        }
+        present
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5000))]
+
+    #[test]
+    fn one_pass_finds_what_word_by_word_is_found(rows in prefixes()) {
+        let objects = objects(rows);
+        let found = select(&objects).map_err(|lost| lost.proof);
+        prop_assert_eq!(found, word_by_word::select(&objects));
+    }
 }
 
 #[test]

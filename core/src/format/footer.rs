@@ -99,11 +99,15 @@ impl Trailer {
     /// [`Part::Object`] when the object is too short for one, [`Part::Trailer`] for the rest.
     pub fn decode(tail: &[u8], object_size: u64) -> Result<Trailer, DecodeError> {
         let refuse = |reason: String| DecodeError::new(Part::Trailer, reason);
-        if object_size < super::MIN_OBJECT_LEN || tail.len() < TRAILER_LEN {
-            return Err(DecodeError::new(
-                Part::Object,
-                format!("expected at least {} bytes, found {object_size}", super::MIN_OBJECT_LEN),
-            ));
+        let short = |least: u64, found: u64| {
+            let reason = format!("expected at least {least} bytes, found {found}");
+            Err(DecodeError::new(Part::Object, reason))
+        };
+        if object_size < super::MIN_OBJECT_LEN {
+            return short(super::MIN_OBJECT_LEN, object_size);
+        }
+        if tail.len() < TRAILER_LEN {
+            return short(TRAILER_LEN as u64, tail.len() as u64);
         }
         let mut fields = Reader(&tail[tail.len() - TRAILER_LEN..]);
         let decoded = (|| {
@@ -228,4 +232,67 @@ fn decode_row(fields: &mut Reader<'_>) -> Option<SegmentMeta> {
         length: fields.u64()?,
         crc: fields.u32()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::MIN_OBJECT_LEN;
+
+    /// The trailer of an object of `size` bytes with this footer.
+    fn trailer(footer_offset: u64, footer_length: u64, size: u64) -> Result<Trailer, DecodeError> {
+        let trailer = Trailer { footer_offset, footer_length, footer_crc: 1, object_crc: 2 };
+        let mut bytes = Vec::new();
+        trailer.encode(&mut bytes);
+        assert_eq!(bytes.len(), TRAILER_LEN);
+        Trailer::decode(&bytes, size).inspect(|decoded| assert_eq!(*decoded, trailer))
+    }
+
+    #[test]
+    fn a_trailer_leads_to_a_footer_between_header_and_trailer() {
+        assert_eq!(trailer(54, 4, 90).unwrap().footer_range(), 54..58);
+        assert_eq!(trailer(66, 52, 150).unwrap().footer_range(), 66..118);
+        let refused = [
+            (54, 4, 91),
+            (55, 4, 90),
+            (54, 5, 91),
+            (54, 51, 137),
+            (55, 3, 90),
+            // It would lie in the header.
+            (6, 52, 90),
+            (0, 58, 90),
+            // The sum wraps around to the right end.
+            (u64::MAX - 41, 100, 90),
+            (100, u64::MAX - 41, 90),
+            (u64::MAX, u64::MAX, 90),
+        ];
+        for (offset, length, size) in refused {
+            let error = trailer(offset, length, size).unwrap_err();
+            assert_eq!(error.part, Part::Trailer, "{offset}, {length}, {size}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_object_too_short_for_a_trailer_is_named_as_a_whole() {
+        assert_eq!(trailer(54, 4, MIN_OBJECT_LEN - 1).unwrap_err().part, Part::Object);
+        let error = Trailer::decode(&[0; TRAILER_LEN - 1], 1000).unwrap_err();
+        assert_eq!(error.part, Part::Object);
+        assert!(error.reason.ends_with("found 31"), "{error}");
+    }
+
+    #[test]
+    fn a_footer_is_as_long_as_the_trailer_says_and_has_its_checksum() {
+        let footer = [0; COUNT_LEN];
+        let footer_crc = crc32fast::hash(&footer);
+        let trailer = Trailer { footer_offset: 54, footer_length: 4, footer_crc, object_crc: 0 };
+        assert_eq!(decode_footer(&footer, &trailer), Ok(Vec::new()));
+        let other_checksum = Trailer { footer_crc: footer_crc ^ 1, ..trailer };
+        for refused in [
+            decode_footer(&footer[1..], &trailer),
+            decode_footer(&[0; COUNT_LEN + 1], &trailer),
+            decode_footer(&footer, &other_checksum),
+        ] {
+            assert_eq!(refused.unwrap_err().part, Part::Footer);
+        }
+    }
 }

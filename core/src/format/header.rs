@@ -110,3 +110,85 @@ impl Header {
         Ok(Header { sequence, epoch, predecessor, boundary })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header = Header {
+        sequence: ObjectSeq(0x0102),
+        epoch: Epoch(0x0304),
+        predecessor: Some(Link { sequence: ObjectSeq(0x0506), epoch: Epoch(0x0708) }),
+        boundary: ObjectSeq(0x0009),
+    };
+
+    /// Changes a header's bytes, and makes the checksum right again.
+    fn changed(change: impl FnOnce(&mut [u8; HEADER_LEN])) -> Result<Header, DecodeError> {
+        let mut bytes = HEADER.encode();
+        change(&mut bytes);
+        let crc = crc32fast::hash(&bytes[..50]);
+        bytes[50..].copy_from_slice(&crc.to_be_bytes());
+        Header::decode(&bytes)
+    }
+
+    #[test]
+    fn every_field_has_its_place() {
+        let bytes = HEADER.encode();
+        assert_eq!(&bytes[..10], b"GTWALOBJ\0\x01");
+        for (at, value) in [(10, 0x0102), (18, 0x0304), (26, 0x0506), (34, 0x0708), (42, 0x0009)] {
+            assert_eq!(bytes[at..at + 8], u64::to_be_bytes(value), "offset {at}");
+        }
+        assert_eq!(bytes[50..], crc32fast::hash(&bytes[..50]).to_be_bytes());
+        assert_eq!(Header::decode(&bytes), Ok(HEADER));
+    }
+
+    #[test]
+    fn only_the_first_bytes_count() {
+        let bytes = [HEADER.encode().as_slice(), &[7; 9]].concat();
+        assert_eq!(Header::decode(&bytes), Ok(HEADER));
+        let error = Header::decode(&bytes[..HEADER_LEN - 1]).unwrap_err();
+        assert_eq!(error.part, Part::Object);
+    }
+
+    #[test]
+    fn a_first_object_has_no_predecessor() {
+        let first = Header { predecessor: None, ..HEADER };
+        let bytes = first.encode();
+        assert_eq!(bytes[26..42], [[0xff; 8], [0; 8]].concat());
+        assert_eq!(Header::decode(&bytes), Ok(first));
+        let error = changed(|bytes| bytes[26..34].fill(0xff)).unwrap_err();
+        assert_eq!(error.part, Part::Header);
+        assert!(error.reason.contains("no predecessor, found 1800"), "{error}");
+    }
+
+    #[test]
+    fn a_predecessor_is_not_judged() {
+        let own = HEADER.link();
+        let ahead = Link { sequence: ObjectSeq(u64::MAX - 1), epoch: Epoch(0) };
+        for predecessor in [own, ahead] {
+            let header = Header { predecessor: Some(predecessor), ..HEADER };
+            assert_eq!(Header::decode(&header.encode()), Ok(header));
+            assert_eq!(header.links_to_itself(), predecessor == own);
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        let limit = ObjectSeq::LIMIT.0;
+        let sequence = |value: u64| changed(|b| b[10..18].copy_from_slice(&value.to_be_bytes()));
+        assert_eq!(sequence(limit - 1).unwrap().sequence, ObjectSeq(limit - 1));
+        let boundary = |value: u64| changed(|b| b[42..50].copy_from_slice(&value.to_be_bytes()));
+        assert_eq!(boundary(0x0102).unwrap().boundary, ObjectSeq(0x0102));
+        for refused in [sequence(limit), sequence(u64::MAX), boundary(0x0103), boundary(u64::MAX)] {
+            assert_eq!(refused.unwrap_err().part, Part::Header);
+        }
+    }
+
+    #[test]
+    fn other_versions_are_unsupported_rather_than_damaged() {
+        for version in [0, 2] {
+            let error = changed(|bytes| bytes[9] = version).unwrap_err();
+            assert!(error.reason.contains("unsupported"), "{error}");
+        }
+    }
+}

@@ -174,3 +174,70 @@ impl Object {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Epoch, ObjectSeq};
+
+    const HEADER: Header = Header {
+        sequence: ObjectSeq(9),
+        epoch: Epoch(4),
+        predecessor: None,
+        boundary: ObjectSeq(2),
+    };
+
+    fn object(entries: &[(RegionId, u64, &'static [u8])]) -> Bytes {
+        let mut encoder = ObjectEncoder::new();
+        for (region, id, payload) in entries {
+            encoder.push(*region, EntryId(*id), &Bytes::from_static(payload));
+        }
+        encoder.finish(&HEADER).0.to_bytes()
+    }
+
+    #[test]
+    fn the_smallest_object_has_90_bytes() {
+        let bytes = object(&[]);
+        assert_eq!(bytes.len() as u64, super::super::MIN_OBJECT_LEN);
+        assert_eq!(Object::decode(&bytes), Ok(Object { header: HEADER, segments: Vec::new() }));
+        let error = Object::decode(&bytes.slice(..89)).unwrap_err();
+        assert_eq!(error.part, Part::Object);
+    }
+
+    #[test]
+    fn segments_stand_in_the_order_of_their_regions() {
+        let rows: [(RegionId, u64, &'static [u8]); 4] = [
+            (RegionId(8), 1, b"a"),
+            (RegionId(3), 5, b"b"),
+            (RegionId(8), 2, b"c"),
+            (RegionId(3), 6, b""),
+        ];
+        let object = Object::decode(&object(&rows)).unwrap();
+        let found: Vec<_> = object
+            .segments
+            .iter()
+            .map(|(meta, entries)| (meta.region.0, meta.min_id.0, meta.max_id.0, entries.len()))
+            .collect();
+        assert_eq!(found, [(3, 5, 6, 2), (8, 1, 2, 2)]);
+    }
+
+    #[test]
+    fn only_the_objects_checksum_tells_that_it_is_wrong() {
+        let mut bytes = object(&[(RegionId(1), 1, b"a")]).to_vec();
+        let at = bytes.len() - 12;
+        bytes[at] ^= 1;
+        let error = Object::decode(&bytes.into()).unwrap_err();
+        assert_eq!(error.part, Part::Trailer);
+    }
+
+    #[test]
+    fn an_unknown_reserved_region_may_hold_anything() {
+        let unknown = RegionId(RegionId::WRITER.0 - 1);
+        let decoded = Object::decode(&object(&[(unknown, 77, b"?"), (unknown, 78, b"?")])).unwrap();
+        assert_eq!(decoded.reserved(unknown), Ok(None));
+        for known in [RegionId::RELEASES, RegionId::WRITER] {
+            assert!(Object::decode(&object(&[(known, 77, b"?")])).is_err(), "{known}");
+            assert_eq!(decoded.reserved(known), Ok(None));
+        }
+    }
+}

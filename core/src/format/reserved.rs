@@ -144,3 +144,141 @@ fn payload(part: Part, entries: &[Entry], sequence: ObjectSeq) -> Result<&[u8], 
         None => refuse(format!("expected version {VERSION}, found nothing")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    const SEQUENCE: ObjectSeq = ObjectSeq(9);
+
+    fn entry(position: u32, payload: impl Into<Bytes>) -> Entry {
+        Entry { id: EntryId::new(SEQUENCE, position).unwrap(), payload: payload.into() }
+    }
+
+    fn writer() -> WriterRecord {
+        WriterRecord {
+            nonce: [7; 16],
+            opened_at_millis: 1_767_225_600_000,
+            max_in_flight: 4,
+            name: "node-0".into(),
+        }
+    }
+
+    fn decode_writer(payload: impl Into<Bytes>) -> Result<WriterRecord, DecodeError> {
+        WriterRecord::decode(&[entry(1, payload)], SEQUENCE)
+    }
+
+    fn records(regions: &[u64]) -> Vec<ReleaseRecord> {
+        let record = |region: &u64| ReleaseRecord {
+            region: RegionId(*region),
+            through: EntryId(*region + 1),
+        };
+        regions.iter().map(record).collect()
+    }
+
+    fn decode_records(payload: impl Into<Bytes>) -> Result<Vec<ReleaseRecord>, DecodeError> {
+        decode_releases(&[entry(1, payload)], SEQUENCE)
+    }
+
+    #[test]
+    fn a_writer_record_has_the_layout_of_the_format() {
+        let payload = writer().encode();
+        assert_eq!(payload.len(), 29 + 6);
+        assert_eq!(payload[..17], [&[1][..], &[7; 16]].concat());
+        assert_eq!(payload[17..25], 1_767_225_600_000_u64.to_be_bytes());
+        assert_eq!(payload[25..], *b"\0\x04\0\x06node-0");
+        assert_eq!(decode_writer(payload), Ok(writer()));
+    }
+
+    #[test]
+    fn a_writers_name_has_1_to_255_bytes() {
+        for (length, is_allowed) in [(0, false), (1, true), (255, true), (256, false)] {
+            let name = "n".repeat(length).into();
+            let record = WriterRecord { name, ..writer() };
+            let decoded = decode_writer(record.encode());
+            assert_eq!(decoded.is_ok(), is_allowed, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_writer_record_that_is_cut_or_too_long_is_refused() {
+        let payload = writer().encode();
+        for left in 0..payload.len() {
+            let error = decode_writer(payload.slice(..left)).unwrap_err();
+            assert_eq!(error.part, Part::WriterRecord, "{left} bytes left");
+        }
+        assert!(decode_writer([&payload[..], b"x"].concat()).is_err());
+    }
+
+    #[test]
+    fn a_writers_name_is_utf_8() {
+        let mut payload = writer().encode().to_vec();
+        payload[30] = 0xff;
+        let error = decode_writer(payload).unwrap_err();
+        assert!(error.reason.contains("UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn a_later_version_is_unsupported_rather_than_damaged() {
+        for version in [0, 2] {
+            let mut writer = writer().encode().to_vec();
+            writer[0] = version;
+            assert!(decode_writer(writer).unwrap_err().reason.contains("unsupported"));
+            let mut releases = encode_releases(&records(&[1])).to_vec();
+            releases[0] = version;
+            assert!(decode_records(releases).unwrap_err().reason.contains("unsupported"));
+        }
+    }
+
+    #[test]
+    fn release_records_have_the_layout_of_the_format() {
+        let records = records(&[3, 9]);
+        let payload = encode_releases(&records);
+        let numbers: Vec<_> = [3_u64, 4, 9, 10].into_iter().flat_map(u64::to_be_bytes).collect();
+        assert_eq!(payload, [&[1, 0, 0, 0, 2][..], &numbers].concat());
+        assert_eq!(decode_records(payload), Ok(records));
+        assert_eq!(decode_records(encode_releases(&[])), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn regions_of_release_records_ascend_strictly() {
+        for [first, second] in [[3_u64, 3], [9, 3]] {
+            let rows = [first, 0, second, 0].into_iter().flat_map(u64::to_be_bytes);
+            let payload: Vec<_> = [1, 0, 0, 0, 2].into_iter().chain(rows).collect();
+            let error = decode_records(payload).unwrap_err();
+            assert!(error.reason.contains("ascending"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_count_of_release_records_is_not_trusted() {
+        let payload = encode_releases(&records(&[1, 2]));
+        for count in [0, 1, 3, u32::MAX, u32::MAX / 16 + 1] {
+            let mut payload = payload.to_vec();
+            payload[1..5].copy_from_slice(&count.to_be_bytes());
+            assert_eq!(decode_records(payload).unwrap_err().part, Part::ReleaseRecords);
+        }
+        for left in 0..payload.len() {
+            assert!(decode_records(payload.slice(..left)).is_err(), "{left} bytes left");
+        }
+    }
+
+    #[test]
+    fn reserved_content_is_one_entry_at_position_1_of_its_object() {
+        let payload = encode_releases(&records(&[1]));
+        let (at_1, at_2) = (entry(1, payload.clone()), entry(2, payload));
+        let elsewhere = ObjectSeq(SEQUENCE.0 + 1);
+        for (entries, sequence) in [
+            (vec![], SEQUENCE),
+            (vec![at_2.clone()], SEQUENCE),
+            (vec![at_1.clone(), at_2], SEQUENCE),
+            (vec![at_1], elsewhere),
+        ] {
+            let error = decode_releases(&entries, sequence).unwrap_err();
+            assert!(error.reason.contains("found"), "{error}");
+            assert_eq!(error.part, Part::ReleaseRecords);
+        }
+    }
+}

@@ -225,3 +225,106 @@ pub fn decode_segment(bytes: &Bytes, meta: &SegmentMeta) -> Result<Vec<Entry>, D
     }
     Ok(entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::error::DecodeError;
+
+    const REGION: RegionId = RegionId(7);
+
+    fn finish(builder: SegmentBuilder) -> (Vec<Bytes>, SegmentMeta) {
+        let mut frame = BytesMut::with_capacity(SEGMENT_HEADER_LEN);
+        let mut chunks = Vec::new();
+        let meta = builder.finish(REGION, 54, &mut frame, &mut chunks);
+        (chunks, meta)
+    }
+
+    fn segment(sizes: &[usize]) -> (Vec<Bytes>, SegmentMeta) {
+        let mut builder = SegmentBuilder::new();
+        for (id, size) in (1..).zip(sizes) {
+            builder.push(EntryId(id), &Bytes::from(vec![id as u8; *size]));
+        }
+        assert_eq!(builder.count() as usize, sizes.len());
+        let (chunks, meta) = finish(builder);
+        let length = meta.length;
+        assert_eq!(length, chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>());
+        assert_eq!((meta.offset, meta.region), (54, REGION));
+        (chunks, meta)
+    }
+
+    fn decoded(chunks: &[Bytes], meta: &SegmentMeta) -> Result<Vec<Entry>, DecodeError> {
+        decode_segment(&chunks.concat().into(), meta)
+    }
+
+    #[test]
+    fn entries_come_back_on_both_sides_of_every_limit() {
+        let edges = [0, 1, MIN_CHUNK - 12, MIN_CHUNK, COPY_LIMIT - 1, COPY_LIMIT, MAX_CHUNK + 1, 3];
+        let many = vec![100; 5000];
+        for sizes in [&edges[..], &edges[5..], &[0; 9], &[COPY_LIMIT; 3], &many] {
+            let (chunks, meta) = segment(sizes);
+            let entries = decoded(&chunks, &meta).unwrap();
+            let found: Vec<_> = entries.iter().map(|entry| entry.payload.len()).collect();
+            assert_eq!(found, sizes);
+            for (id, entry) in (1..).zip(entries) {
+                assert_eq!(entry.id, EntryId(id));
+                assert!(entry.payload.iter().all(|byte| *byte == id as u8));
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_payload_is_shared_and_a_small_one_copied() {
+        for (size, is_shared) in [(COPY_LIMIT - 1, false), (COPY_LIMIT, true)] {
+            let payload = Bytes::from(vec![1; size]);
+            let mut builder = SegmentBuilder::new();
+            builder.push(EntryId(1), &payload);
+            let (chunks, _) = finish(builder);
+            let shared = chunks.iter().any(|chunk| chunk.as_ptr() == payload.as_ptr());
+            assert_eq!(shared, is_shared, "{size} bytes");
+        }
+    }
+
+    /// An object of many small entries leaves as few chunks, and none of them is longer than what
+    /// a cache holds.
+    #[test]
+    fn small_entries_are_gathered_into_chunks() {
+        let (chunks, meta) = segment(&vec![100; 5000]);
+        assert!(chunks.iter().all(|chunk| chunk.len() <= MAX_CHUNK));
+        let fewest = meta.length as usize / MAX_CHUNK;
+        assert!(chunks.len() <= fewest + 12, "{} chunks of {} bytes", chunks.len(), meta.length);
+    }
+
+    #[test]
+    fn a_segment_that_its_row_does_not_describe_is_refused() {
+        let (chunks, meta) = segment(&[5, 0, 9]);
+        let changes: [(&str, SegmentMeta); 7] = [
+            ("bytes", SegmentMeta { length: meta.length + 1, ..meta }),
+            ("checksum", SegmentMeta { crc: meta.crc ^ 1, ..meta }),
+            ("region", SegmentMeta { region: RegionId(8), ..meta }),
+            ("entries", SegmentMeta { count: 2, ..meta }),
+            ("entries", SegmentMeta { count: u32::MAX, ..meta }),
+            ("ids", SegmentMeta { min_id: EntryId(2), ..meta }),
+            ("ids", SegmentMeta { max_id: EntryId(4), ..meta }),
+        ];
+        for (named, row) in changes {
+            let error = decoded(&chunks, &row).unwrap_err();
+            assert_eq!(error.part, Part::Segment(row.region));
+            assert!(error.reason.contains(named), "{named}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_not_trusted_though_row_and_checksum_agree() {
+        let (chunks, meta) = segment(&[5, 0, 9]);
+        for count in [0, 2, 4, u32::MAX] {
+            let mut bytes = chunks.concat();
+            bytes[8..12].copy_from_slice(&count.to_be_bytes());
+            let row = SegmentMeta { count, crc: crc32fast::hash(&bytes), ..meta };
+            let error = decode_segment(&bytes.into(), &row).unwrap_err();
+            assert_eq!(error.part, Part::Segment(REGION), "{count}: {error}");
+        }
+    }
+}

@@ -82,10 +82,9 @@ impl<W> Writer<W> {
         let Some(batch) = self.pipeline.find(id) else {
             return self.fence_read_back(id, result);
         };
-        let Create::ReadingBack(_, cause) = core::mem::replace(&mut batch.create, Create::Ended)
-        else {
-            return;
-        };
+        let Create::ReadingBack(_, cause) = &batch.create else { return };
+        let cause = cause.clone();
+        batch.create = Create::Ended;
         let (link, key) = (batch.link, batch.key.clone());
         let at_key = AtKey::of(&result, link, batch.header(), batch.payload.len());
         let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
@@ -206,8 +205,9 @@ impl<W> Writer<W> {
         self.stats.poisoned_total += 1;
         self.state = State::Poisoned(Arc::new(error.clone()));
         self.effects.push_back(Effect::Notice(Notice::Poisoned { error: error.clone() }));
-        self.stats.unpersisted_bytes += first.iter().map(|batch| batch.payload.len()).sum::<u64>();
-        self.fail_batches(first, &error);
+        let mut batches = first;
+        batches.extend(self.pipeline.take_all());
+        self.fail_batches(batches, &error);
         self.fail_everything(&error);
     }
 

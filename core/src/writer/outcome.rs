@@ -49,7 +49,9 @@ impl PutAnswer {
             Ok(()) => PutAnswer::Succeeded,
             Err(error) => match error.kind {
                 // Nothing is found by creating: it is the bucket that is missing.
-                StoreErrorKind::Refused | StoreErrorKind::NotFound => PutAnswer::Refused,
+                StoreErrorKind::Refused
+                | StoreErrorKind::NotSupported
+                | StoreErrorKind::NotFound => PutAnswer::Refused,
                 StoreErrorKind::Exists | StoreErrorKind::TimedOut | StoreErrorKind::Transient => {
                     PutAnswer::Failed
                 }
@@ -69,7 +71,7 @@ impl AtKey {
         match result {
             Err(error) => match error.kind {
                 StoreErrorKind::NotFound => AtKey::Absent,
-                StoreErrorKind::Refused => AtKey::Refused,
+                StoreErrorKind::Refused | StoreErrorKind::NotSupported => AtKey::Refused,
                 StoreErrorKind::Exists | StoreErrorKind::TimedOut | StoreErrorKind::Transient => {
                     AtKey::Unknown
                 }
@@ -133,6 +135,7 @@ mod tests {
             (StoreErrorKind::NotFound, PutAnswer::Refused, AtKey::Absent),
             (StoreErrorKind::TimedOut, PutAnswer::Failed, AtKey::Unknown),
             (StoreErrorKind::Refused, PutAnswer::Refused, AtKey::Refused),
+            (StoreErrorKind::NotSupported, PutAnswer::Refused, AtKey::Refused),
             (StoreErrorKind::Transient, PutAnswer::Failed, AtKey::Unknown),
         ];
         let link = Link { sequence: ObjectSeq(7), epoch: Epoch(5) };

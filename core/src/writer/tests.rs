@@ -1,1 +1,257 @@
+//! Transitions of the Writer: events in, effects out. A test reads as a transcript; what stands
+//! between the steps says why.
 
+mod calls;
+mod create;
+mod random;
+mod seal;
+mod stop;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::{Payload, ReadBack, StorageEffect};
+use crate::format::{ObjectEncoder, WriterRecord};
+use crate::opening::RecoveryStats;
+use crate::types::Link;
+
+/// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that
+/// are not answered. Waiters are numbers, given out in the order of the calls.
+struct Log {
+    writer: Writer<u32>,
+    now: Time,
+    calls: u32,
+    requests: Vec<StorageEffect>,
+}
+
+const EPOCH: Epoch = Epoch(6);
+const START: ObjectSeq = ObjectSeq(5);
+
+/// Options under which a batch leaves as soon as it is there.
+fn at_once() -> Options {
+    Options { linger: Duration::ZERO, flush_interval: Duration::ZERO, ..Options::default() }
+}
+
+fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
+    let mut catalog = Catalog::new(ObjectSeq::ZERO);
+    let start = Link { sequence: START, epoch: EPOCH };
+    catalog.index(start, 200, &[]).unwrap();
+    Recovered {
+        prefix: Prefix::new("log").unwrap(),
+        options,
+        catalog,
+        start,
+        next_sequence,
+        next_request: RequestId(0),
+        stats: RecoveryStats { recovered_objects: 0, took: Duration::ZERO },
+    }
+}
+
+impl Log {
+    fn new(options: Options) -> Log {
+        Log::starting_at(options, START.next())
+    }
+
+    fn starting_at(options: Options, next_sequence: ObjectSeq) -> Log {
+        Log::from(recovered(options, next_sequence))
+    }
+
+    fn from(recovered: Recovered) -> Log {
+        let writer = Writer::new(Time::ZERO, recovered);
+        Log { writer, now: Time::ZERO, calls: 0, requests: Vec::new() }
+    }
+
+    /// Hands in an event, and says in short what came of it.
+    fn handle(&mut self, event: Event<u32>) -> Vec<String> {
+        self.writer.handle(self.now, event);
+        self.writer.check();
+        let mut said = Vec::new();
+        while let Some(effect) = self.writer.poll_effect() {
+            said.extend(self.describe(effect));
+        }
+        said
+    }
+
+    fn describe(&mut self, effect: Effect<u32>) -> Option<String> {
+        Some(match effect {
+            Effect::Storage(effect) => {
+                let said = match &effect {
+                    StorageEffect::PutObject { .. } => format!("put {}", sequence_of(&effect)),
+                    StorageEffect::ReadBack { .. } => format!("read back {}", sequence_of(&effect)),
+                    StorageEffect::FetchRange { range, .. } => {
+                        format!("fetch {} {range:?}", sequence_of(&effect))
+                    }
+                    StorageEffect::List { .. } => "list".to_string(),
+                };
+                self.requests.push(effect);
+                said
+            }
+            Effect::Ack { waiter, answer: Answer::Appended(ids) } => {
+                let ids: Vec<_> = ids.ids().iter().map(|id| short(*id)).collect();
+                format!("ack {waiter}: {}", ids.join(" "))
+            }
+            Effect::Ack { waiter, answer: Answer::Done } => format!("ack {waiter}"),
+            Effect::Ack { waiter, answer: Answer::Verdict(verdict) } => {
+                format!("ack {waiter}: {verdict:?}")
+            }
+            Effect::FailWaiters { waiters, error, outcome } => {
+                format!("fail {waiters:?}: {}, {outcome:?}", kind(&error))
+            }
+            Effect::Durable { region, id } => format!("durable {region}: {}", short(id)),
+            Effect::Notice(Notice::Hole(hole)) => format!("hole in region {}", hole.region),
+            Effect::Notice(_) => return None,
+        })
+    }
+
+    fn waiter(&mut self) -> u32 {
+        self.calls += 1;
+        self.calls
+    }
+
+    fn append(&mut self, region: u64, payload: &str) -> Vec<String> {
+        let payload = Bytes::copy_from_slice(payload.as_bytes());
+        let waiter = self.waiter();
+        self.handle(Event::Append { append: Append::One(RegionId(region), payload), waiter })
+    }
+
+    fn append_many(&mut self, entries: &[(u64, &'static str)]) -> Vec<String> {
+        let entries = entries
+            .iter()
+            .map(|(region, payload)| (RegionId(*region), Bytes::from_static(payload.as_bytes())));
+        let (append, waiter) = (Append::Many(entries.collect()), self.waiter());
+        self.handle(Event::Append { append, waiter })
+    }
+
+    fn flush(&mut self) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::Flush { waiter })
+    }
+
+    fn stop(&mut self) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::Stop { waiter })
+    }
+
+    fn obsolete(&mut self, region: u64, id: EntryId) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::Obsolete { region: RegionId(region), id, waiter })
+    }
+
+    /// Time passes, and a tick comes.
+    fn tick_at(&mut self, millis: u64) -> Vec<String> {
+        self.now = Time::from_millis(millis);
+        self.handle(Event::Tick)
+    }
+
+    /// Takes the unanswered request for the object at a sequence.
+    fn take(&mut self, sequence: u64) -> StorageEffect {
+        let at = self.requests.iter().position(|effect| sequence_of(effect) == sequence);
+        self.requests.remove(at.unwrap_or_else(|| panic!("nothing is asked of {sequence}")))
+    }
+
+    /// The put at a sequence succeeds.
+    fn created(&mut self, sequence: u64) -> Vec<String> {
+        let id = self.take(sequence).id();
+        self.handle(Event::Storage(StorageAnswer::CreateResult { id, result: Ok(()) }))
+    }
+
+    /// The request for a sequence fails.
+    fn fails(&mut self, sequence: u64, kind: StoreErrorKind) -> Vec<String> {
+        let answer = self.take(sequence).failed(StoreError::new(kind));
+        self.handle(Event::Storage(answer))
+    }
+
+    /// The read-back of a sequence finds these bytes.
+    fn finds(&mut self, sequence: u64, object: &[u8]) -> Vec<String> {
+        let id = self.take(sequence).id();
+        let header = object.get(..54).unwrap_or_default();
+        let found = ReadBack { size: object.len() as u64, header: Bytes::copy_from_slice(header) };
+        self.handle(Event::Storage(StorageAnswer::ReadBackResult { id, result: Ok(found) }))
+    }
+
+    /// A range read of a sequence gets these bytes.
+    fn fetched(&mut self, sequence: u64, bytes: Bytes) -> Vec<String> {
+        let id = self.take(sequence).id();
+        self.handle(Event::Storage(StorageAnswer::Fetched { id, result: Ok(bytes) }))
+    }
+
+    /// What the unanswered put at a sequence would store.
+    fn payload(&self, sequence: u64) -> Payload {
+        let put = self.requests.iter().find_map(|effect| match effect {
+            StorageEffect::PutObject { payload, .. } if sequence_of(effect) == sequence => {
+                Some(payload.clone())
+            }
+            _ => None,
+        });
+        put.unwrap_or_else(|| panic!("nothing is put at {sequence}"))
+    }
+
+    fn header(&self, sequence: u64) -> Header {
+        Header::decode(&self.payload(sequence).to_bytes()).unwrap()
+    }
+
+    fn stats(&self) -> Stats {
+        self.writer.stats()
+    }
+}
+
+fn sequence_of(effect: &StorageEffect) -> u64 {
+    let name = effect.key().strip_prefix("log/objects/").unwrap();
+    name.strip_suffix(".wal").unwrap().parse().unwrap()
+}
+
+/// An id as sequence and position.
+fn short(id: EntryId) -> String {
+    if id == EntryId::ZERO { "0".into() } else { format!("{}/{}", id.sequence(), id.position()) }
+}
+
+fn id(sequence: u64, position: u32) -> EntryId {
+    EntryId::new(ObjectSeq(sequence), position).unwrap()
+}
+
+/// The name of an error's kind, and what tells it from others of its kind.
+fn kind(error: &Error) -> String {
+    match error {
+        Error::Store { operation, source, .. } => format!("Store {operation} {:?}", source.kind),
+        Error::Poisoned { cause } => format!("Poisoned {}", kind(cause)),
+        Error::Fenced { theirs, writer, .. } => {
+            format!("Fenced by {theirs} {}", writer.as_deref().unwrap_or("?"))
+        }
+        Error::Corrupted { part, .. } => format!("Corrupted {part}"),
+        other => {
+            let debug = format!("{other:?}");
+            debug.split([' ', '{']).next().unwrap_or_default().to_string()
+        }
+    }
+}
+
+/// A start object of another writer.
+fn start_object(sequence: u64, name: &str) -> Bytes {
+    let record =
+        WriterRecord { nonce: [7; 16], opened_at_millis: 0, max_in_flight: 4, name: name.into() };
+    let mut object = ObjectEncoder::new();
+    object.push(RegionId::WRITER, id(sequence, 1), &record.encode());
+    let header = Header {
+        sequence: ObjectSeq(sequence),
+        epoch: Epoch(sequence + 1),
+        predecessor: None,
+        boundary: ObjectSeq::ZERO,
+    };
+    object.finish(&header).0.to_bytes()
+}
+
+/// An object of a given epoch, with nothing in it.
+fn bare_object(sequence: u64, epoch: u64) -> Bytes {
+    let header = Header {
+        sequence: ObjectSeq(sequence),
+        epoch: Epoch(epoch),
+        predecessor: None,
+        boundary: ObjectSeq::ZERO,
+    };
+    ObjectEncoder::new().finish(&header).0.to_bytes()
+}

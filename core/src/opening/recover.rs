@@ -1,0 +1,208 @@
+//! From verified objects to history: selecting the chain, indexing it, and applying its release
+//! records (DESIGN.md section 4, steps 3 to 5).
+
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+
+use bytes::Bytes;
+
+use super::examine::{Examined, Found};
+use super::requests::{Purpose, Request, Requests};
+use crate::catalog::Catalog;
+use crate::chain::{self, LostHistory, Present};
+use crate::error::{DecodeError, Error, Part};
+use crate::format::{SegmentMeta, decode_releases, decode_segment};
+use crate::key::Prefix;
+use crate::types::{Epoch, Link, ObjectSeq, RegionId};
+
+/// What is recovered, while release records are still read.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery {
+    pub(super) catalog: Catalog,
+    /// `None` in an empty prefix.
+    pub(super) tip: Option<Link>,
+    /// `None` if the log has used its last one.
+    pub(super) next_sequence: Option<ObjectSeq>,
+    pub(super) incomplete_above_tip: u64,
+    /// The names of the writers whose start objects are there.
+    pub(super) names: BTreeMap<Epoch, Arc<str>>,
+    /// Release records that are being read.
+    pending: BTreeMap<ObjectSeq, Pending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    meta: SegmentMeta,
+    /// They did not decode once; the download may have been damaged.
+    again: bool,
+}
+
+/// Why recovery does not go on.
+#[derive(Clone, Debug)]
+pub(super) enum Setback {
+    /// This object was listed, and is needed, and is gone: list again.
+    Gone(ObjectSeq),
+    Failed(Error),
+}
+
+impl Recovery {
+    /// Recovers what was found, and asks for the release records that are not at hand.
+    pub(super) fn new(
+        prefix: &Prefix,
+        requests: &mut Requests,
+        found: Found,
+    ) -> Result<Recovery, Setback> {
+        let Found { largest_listed, mut objects, gone } = found;
+        let mut recovery = Recovery {
+            catalog: Catalog::new(ObjectSeq::ZERO),
+            tip: None,
+            next_sequence: next_sequence(largest_listed, &objects),
+            incomplete_above_tip: 0,
+            names: names(&objects),
+            pending: BTreeMap::new(),
+        };
+        if objects.is_empty() {
+            return gone.first().map_or(Ok(recovery), |first| Err(Setback::Gone(*first)));
+        }
+        let selection = match (chain::select(&present(&objects)), gone.last()) {
+            (Ok(selection), _) => selection,
+            // What is gone may be what is missing.
+            (Err(_), Some(gone)) => return Err(Setback::Gone(*gone)),
+            (Err(lost), None) => return Err(Setback::Failed(corrupted(prefix, &lost))),
+        };
+        let boundary =
+            objects.get(&selection.tip.sequence).map_or(ObjectSeq::ZERO, |tip| tip.header.boundary);
+        // Below the boundary a collection of an earlier instance was still running.
+        if let Some(gone) = gone.range(boundary..).next() {
+            return Err(Setback::Gone(*gone));
+        }
+        recovery.catalog.raise_boundary(boundary);
+        recovery.tip = Some(selection.tip);
+        recovery.incomplete_above_tip = selection.incomplete_above_tip;
+        for sequence in selection.chain {
+            if let Some(object) = objects.remove(&sequence) {
+                recovery.index(prefix, requests, object)?;
+            }
+        }
+        Ok(recovery)
+    }
+
+    fn index(
+        &mut self,
+        prefix: &Prefix,
+        requests: &mut Requests,
+        object: Examined,
+    ) -> Result<(), Setback> {
+        let link = object.header.link();
+        self.catalog.index(link, object.size, &object.segments).map_err(|error| {
+            Setback::Failed(Error::corrupted(prefix.object_key(link.sequence), error))
+        })?;
+        let releases = object.segments.iter().find(|meta| meta.region == RegionId::RELEASES);
+        let Some(&meta) = releases else {
+            return Ok(());
+        };
+        let again = match object.releases {
+            Some(held) if self.apply(link.sequence, &meta, &held).is_ok() => return Ok(()),
+            Some(_) => true,
+            None => false,
+        };
+        self.fetch(prefix, requests, link.sequence, Pending { meta, again });
+        Ok(())
+    }
+
+    /// Whether every release record is applied.
+    pub(super) fn is_done(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Takes the segment of release records of an object; without bytes the object is gone.
+    pub(super) fn fetched(
+        &mut self,
+        prefix: &Prefix,
+        requests: &mut Requests,
+        sequence: ObjectSeq,
+        bytes: Option<Bytes>,
+    ) -> Result<(), Setback> {
+        let Some(Pending { meta, again }) = self.pending.remove(&sequence) else {
+            return Ok(());
+        };
+        let Some(bytes) = bytes else {
+            return Err(Setback::Gone(sequence));
+        };
+        match self.apply(sequence, &meta, &bytes) {
+            Ok(()) => {}
+            Err(_) if !again => {
+                self.fetch(prefix, requests, sequence, Pending { meta, again: true });
+            }
+            Err(error) => {
+                let key = prefix.object_key(sequence);
+                return Err(Setback::Failed(Error::corrupted(key, error)));
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch(
+        &mut self,
+        prefix: &Prefix,
+        requests: &mut Requests,
+        sequence: ObjectSeq,
+        pending: Pending,
+    ) {
+        let key = prefix.object_key(sequence);
+        requests.push(Request::fetch(Purpose::Releases(sequence), key, pending.meta.range()));
+        self.pending.insert(sequence, pending);
+    }
+
+    /// Raises the watermarks that an object's release records name.
+    fn apply(
+        &mut self,
+        sequence: ObjectSeq,
+        meta: &SegmentMeta,
+        bytes: &Bytes,
+    ) -> Result<(), DecodeError> {
+        let entries = decode_segment(bytes, meta)?;
+        for record in decode_releases(&entries, sequence)? {
+            // Reserved regions are never indexed, so there is nothing to release.
+            if !record.region.is_reserved() {
+                self.catalog.raise_watermark(record.region, record.through);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is there counts, be it history or not: no sequence and no id of anything in the
+/// store is ever handed out again.
+fn next_sequence(
+    largest_listed: Option<ObjectSeq>,
+    objects: &BTreeMap<ObjectSeq, Examined>,
+) -> Option<ObjectSeq> {
+    let epochs = objects.values().map(|object| object.header.epoch);
+    let segments = objects.values().flat_map(|object| &object.segments);
+    let ids = segments.filter(|meta| !meta.region.is_reserved()).map(|meta| meta.max_id);
+    chain::next_sequence(largest_listed, epochs.max(), ids)
+}
+
+fn names(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<Epoch, Arc<str>> {
+    let starts = objects
+        .values()
+        .filter(|object| object.header.epoch == Epoch::claimed_at(object.header.sequence));
+    starts
+        .filter_map(|object| Some((object.header.epoch, object.writer.as_ref()?.name.clone())))
+        .collect()
+}
+
+fn present(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<ObjectSeq, Present> {
+    let present = |(sequence, object): (&ObjectSeq, &Examined)| {
+        let max_in_flight = object.writer.as_ref().map(|writer| writer.max_in_flight);
+        (*sequence, Present { header: object.header, max_in_flight })
+    };
+    objects.iter().map(present).collect()
+}
+
+fn corrupted(prefix: &Prefix, lost: &LostHistory) -> Error {
+    let error = DecodeError::new(Part::Object, lost.to_string());
+    Error::corrupted(prefix.object_key(lost.missing), error)
+}

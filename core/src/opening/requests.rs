@@ -1,0 +1,207 @@
+//! What an opening has asked of the store, is about to ask, and will ask again.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::ops::Range;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::examine::Piece;
+use crate::backoff::Backoff;
+use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::event::{Payload, RequestId, StorageAnswer, StorageEffect};
+use crate::key::Key;
+use crate::types::{ObjectSeq, Time};
+
+/// The requests of one opening: at most `limit` of them are under way at once. One that waits for
+/// its repeat keeps its place, so that a store in trouble is not asked more.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    limit: usize,
+    time_limit: Duration,
+    next_id: RequestId,
+    /// Not asked yet, in order.
+    queued: VecDeque<Request>,
+    /// To be asked at a time, and among those of one time in the order of their arrival.
+    delayed: BTreeMap<(Time, RequestId), Request>,
+    /// Asked and not answered.
+    sent: BTreeMap<RequestId, Request>,
+    /// Asked and not wanted any more. Until they are answered they are under way.
+    void: BTreeSet<RequestId>,
+}
+
+/// One request, and what it takes to repeat it.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) purpose: Purpose,
+    pub(super) key: Key,
+    pub(super) ask: Ask,
+    pub(super) backoff: Backoff,
+    /// The operator was told that it is repeated.
+    pub(super) repeated: bool,
+}
+
+/// What its answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Listing,
+    Piece(ObjectSeq, Piece),
+    Releases(ObjectSeq),
+    /// The start object, and whatever stands at its key.
+    Start,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Ask {
+    List,
+    Fetch(Range<u64>),
+    Put(Payload),
+    ReadBack,
+}
+
+impl Request {
+    pub(super) fn new(purpose: Purpose, key: Key, ask: Ask) -> Request {
+        Request { purpose, key, ask, backoff: Backoff::new(), repeated: false }
+    }
+
+    pub(super) fn list(prefix: Key) -> Request {
+        Request::new(Purpose::Listing, prefix, Ask::List)
+    }
+
+    pub(super) fn fetch(purpose: Purpose, key: Key, range: Range<u64>) -> Request {
+        Request::new(purpose, key, Ask::Fetch(range))
+    }
+
+    /// A body of another length than the range is a failed fetch, not data.
+    pub(super) fn exactly(&self, result: Result<Bytes, StoreError>) -> Result<Bytes, StoreError> {
+        let bytes = result?;
+        match &self.ask {
+            Ask::Fetch(range) if range.end.saturating_sub(range.start) == bytes.len() as u64 => {
+                Ok(bytes)
+            }
+            _ => Err(StoreError::new(StoreErrorKind::Transient)),
+        }
+    }
+
+    /// This request failed for good.
+    pub(super) fn failed(&self, source: StoreError) -> Error {
+        let operation = match self.ask {
+            Ask::List => Operation::List,
+            Ask::Fetch(_) => Operation::Read,
+            Ask::Put(_) => Operation::Create,
+            Ask::ReadBack => Operation::ReadBack,
+        };
+        Error::Store { operation, key: self.key.clone(), source }
+    }
+
+    fn effect(&self, id: RequestId, time_limit: Duration) -> StorageEffect {
+        let key = self.key.clone();
+        match &self.ask {
+            Ask::List => StorageEffect::List { id, prefix: key, time_limit },
+            Ask::Fetch(range) => {
+                StorageEffect::FetchRange { id, key, range: range.clone(), time_limit }
+            }
+            Ask::Put(payload) => {
+                StorageEffect::PutObject { id, key, payload: payload.clone(), time_limit }
+            }
+            Ask::ReadBack => StorageEffect::ReadBack { id, key, time_limit },
+        }
+    }
+
+    fn is_answered_by(&self, answer: &StorageAnswer) -> bool {
+        matches!(
+            (&self.ask, answer),
+            (Ask::List, StorageAnswer::Listed { .. })
+                | (Ask::Fetch(_), StorageAnswer::Fetched { .. })
+                | (Ask::Put(_), StorageAnswer::CreateResult { .. })
+                | (Ask::ReadBack, StorageAnswer::ReadBackResult { .. })
+        )
+    }
+}
+
+impl Requests {
+    pub(super) fn new(limit: u32, time_limit: Duration) -> Requests {
+        Requests {
+            limit: limit as usize,
+            time_limit,
+            next_id: RequestId(0),
+            queued: VecDeque::new(),
+            delayed: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            void: BTreeSet::new(),
+        }
+    }
+
+    /// Whether one more could be asked at once.
+    pub(super) fn has_room(&self) -> bool {
+        self.queued.len() + self.delayed.len() + self.under_way() < self.limit
+    }
+
+    fn under_way(&self) -> usize {
+        self.sent.len() + self.void.len()
+    }
+
+    /// To be asked after all others.
+    pub(super) fn push(&mut self, request: Request) {
+        self.queued.push_back(request);
+    }
+
+    /// To be asked before all others: it ends something that was begun.
+    pub(super) fn push_first(&mut self, request: Request) {
+        self.queued.push_front(request);
+    }
+
+    /// To be asked at this time.
+    pub(super) fn delay(&mut self, request: Request, due: Time) {
+        let ticket = self.take_id();
+        self.delayed.insert((due, ticket), request);
+    }
+
+    /// The next request that goes out now. Every attempt has an id of its own, which no stale
+    /// answer can match.
+    pub(super) fn send(&mut self, now: Time) -> Option<StorageEffect> {
+        if self.under_way() >= self.limit {
+            return None;
+        }
+        let places = self.under_way() + self.delayed.len();
+        let request = match self.delayed.first_entry() {
+            Some(first) if first.key().0 <= now => first.remove(),
+            _ if places < self.limit => self.queued.pop_front()?,
+            _ => return None,
+        };
+        let id = self.take_id();
+        let effect = request.effect(id, self.time_limit);
+        self.sent.insert(id, request);
+        Some(effect)
+    }
+
+    /// The request that this answers; `None` if there is none, and then nothing changes.
+    pub(super) fn take(&mut self, answer: &StorageAnswer) -> Option<Request> {
+        let id = answer.id();
+        self.void.remove(&id);
+        if !self.sent.get(&id)?.is_answered_by(answer) {
+            return None;
+        }
+        self.sent.remove(&id)
+    }
+
+    /// When a delayed request is due; none while no request could go out.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        let ((due, _), _) = self.delayed.first_key_value()?;
+        (self.under_way() < self.limit).then_some(*due)
+    }
+
+    /// Drops every request: answers that are still to come find none.
+    pub(super) fn clear(&mut self) {
+        self.queued.clear();
+        self.delayed.clear();
+        self.void.extend(core::mem::take(&mut self.sent).into_keys());
+    }
+
+    /// An id that was never used.
+    pub(super) fn take_id(&mut self) -> RequestId {
+        let id = self.next_id;
+        self.next_id = RequestId(id.0.saturating_add(1));
+        id
+    }
+}

@@ -1,0 +1,244 @@
+//! Whatever comes in, an opening does not panic, and it ends.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::ReadBack;
+use crate::types::EntryId;
+
+/// What the store of this test makes of a request.
+#[derive(Clone, Debug)]
+enum Whim {
+    /// It carries it out.
+    Honest,
+    /// Another writer's object appears at the key first.
+    Overtaken(Spec),
+    /// It answers with these bytes, cut or filled to the length that was asked for if it is told
+    /// to.
+    Bytes(Vec<u8>, bool),
+    Listing(Vec<Listed>),
+    Fails(StoreErrorKind),
+    /// First an answer of this kind comes under an id that may be waited for.
+    Noise(u8, u64),
+    /// First a tick comes, of this time.
+    Tick(u64),
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+struct Spec {
+    epoch: u64,
+    predecessor: Option<(u64, u64)>,
+    boundary: u64,
+    entries: Option<(u64, u64)>,
+    releases: Option<(u64, u64)>,
+    writer: bool,
+    large: bool,
+}
+
+impl Spec {
+    fn make(&self, sequence: u64) -> Make {
+        let object = make(sequence, self.epoch).boundary(self.boundary);
+        let object = self.predecessor.iter().fold(object, |o, (s, e)| o.after(*s, *e));
+        let object = self.entries.iter().fold(object, |o, (region, id)| {
+            let id = EntryId::new(ObjectSeq(sequence), 1).filter(|_| *id < 30);
+            o.entry_with_id(*region, id.unwrap_or(EntryId(u64::MAX)), 5)
+        });
+        let object = self.releases.iter().fold(object, |o, record| o.releases(&[*record]));
+        let object = if self.writer { object.writer("x") } else { object };
+        if self.large { object.entry(90, 70_000) } else { object }
+    }
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..6u64,
+        Just((1 << 44) - 1),
+        Just(1 << 44),
+        Just(u64::MAX - 1),
+        Just(u64::MAX),
+        any::<u64>()
+    ]
+}
+
+/// Of small numbers most of the time, so that chains come about.
+fn small() -> impl Strategy<Value = u64> {
+    prop_oneof![60 => 0..4u64, 1 => number()]
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let predecessor = prop::option::weighted(0.3, (small(), small()));
+    let pairs = || prop::option::of((0..4u64, 0..32u64));
+    (small(), predecessor, small(), pairs(), pairs(), any::<bool>(), any::<bool>()).prop_map(
+        |(epoch, predecessor, boundary, entries, releases, writer, large)| Spec {
+            epoch,
+            predecessor,
+            boundary,
+            entries,
+            releases,
+            writer,
+            large,
+        },
+    )
+}
+
+fn error_kind() -> impl Strategy<Value = StoreErrorKind> {
+    prop::sample::select(std::vec![
+        StoreErrorKind::Exists,
+        StoreErrorKind::NotFound,
+        StoreErrorKind::Refused,
+        StoreErrorKind::NotSupported,
+        StoreErrorKind::TimedOut,
+        StoreErrorKind::Transient,
+        StoreErrorKind::Transient,
+        StoreErrorKind::Transient,
+    ])
+}
+
+fn listing() -> impl Strategy<Value = Vec<Listed>> {
+    let key = prop_oneof![5 => (0..6u64).prop_map(key), 1 => number().prop_map(key)];
+    let size = prop_oneof![80..400u64, 65_000..66_000u64, number()];
+    prop::collection::vec((key, size).prop_map(|(key, size)| Listed { key, size }), 0..8)
+}
+
+fn whim() -> impl Strategy<Value = Whim> {
+    prop_oneof![
+        24 => Just(Whim::Honest),
+        2 => spec().prop_map(Whim::Overtaken),
+        1 => (prop::collection::vec(any::<u8>(), 0..300), any::<bool>())
+            .prop_map(|(bytes, fill)| Whim::Bytes(bytes, fill)),
+        1 => listing().prop_map(Whim::Listing),
+        2 => error_kind().prop_map(Whim::Fails),
+        2 => (0..5u8, number()).prop_map(|(kind, id)| Whim::Noise(kind, id)),
+        1 => number().prop_map(Whim::Tick),
+    ]
+}
+
+/// The answer to an effect, given the whim.
+fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnswer {
+    let id = effect.id();
+    match (whim, effect) {
+        (Whim::Fails(kind), _) => effect.failed(StoreError::new(*kind)),
+        (Whim::Listing(listing), StorageEffect::List { .. }) => {
+            StorageAnswer::Listed { id, result: Ok(listing.clone()) }
+        }
+        (Whim::Bytes(bytes, fill), StorageEffect::FetchRange { range, .. }) => {
+            let mut body = bytes.clone();
+            if *fill {
+                body.resize((range.end - range.start).min(1 << 20) as usize, 0);
+            }
+            StorageAnswer::Fetched { id, result: Ok(body.into()) }
+        }
+        (Whim::Bytes(bytes, fill), StorageEffect::ReadBack { .. }) => {
+            let mut header = bytes.clone();
+            header.truncate(if *fill { 54 } else { 300 });
+            let result = Ok(ReadBack { size: bytes.len() as u64 * 2, header: header.into() });
+            StorageAnswer::ReadBackResult { id, result }
+        }
+        (Whim::Overtaken(spec), StorageEffect::PutObject { key: at, .. }) => {
+            if let KeyKind::Object(sequence) = prefix().classify(at) {
+                let bytes = spec.make(sequence.0).bytes();
+                store.objects.entry(at.clone()).or_insert(bytes);
+            }
+            store.answer(effect)
+        }
+        _ => store.answer(effect),
+    }
+}
+
+fn noise(kind: u8, id: RequestId) -> StorageAnswer {
+    match kind {
+        0 => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        1 => StorageAnswer::Fetched { id, result: Ok(Bytes::from_static(b"noise")) },
+        2 => StorageAnswer::CreateResult { id, result: Ok(()) },
+        3 => StorageAnswer::ReadBackResult {
+            id,
+            result: Ok(ReadBack { size: 9, header: Bytes::new() }),
+        },
+        _ => StorageAnswer::Fetched { id, result: Err(StoreError::new(StoreErrorKind::Refused)) },
+    }
+}
+
+/// Whether a machine that waits for `effect` takes this as its answer.
+fn is_answer(effect: &StorageEffect, answer: &StorageAnswer) -> bool {
+    let sample = effect.failed(StoreError::new(StoreErrorKind::Exists));
+    effect.id() == answer.id()
+        && core::mem::discriminant(&sample) == core::mem::discriminant(answer)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn an_opening_ends_whatever_comes_in(
+        specs in prop::collection::vec(prop::option::of(spec()), 0..6),
+        whims in prop::collection::vec(whim(), 1..60),
+        damage in prop::option::weighted(0.1, (0..6u64, 0..90usize)),
+        (open_attempts, open_concurrency) in (1..4u32, 1..4u32),
+    ) {
+        let mut store = Store::default();
+        let mut last = None;
+        for (sequence, spec) in (0..).zip(specs) {
+            let Some(mut spec) = spec else { continue };
+            // Mostly a chain of one or a few writers.
+            spec.predecessor = spec.predecessor.or(last);
+            spec.boundary = spec.boundary.min(sequence);
+            last = Some((sequence, spec.epoch));
+            store.add(spec.make(sequence));
+        }
+        if let Some((sequence, at)) = damage
+            && store.objects.contains_key(&key(sequence))
+        {
+            store.damage(sequence, at);
+        }
+        let options = Options { open_attempts, open_concurrency, ..Options::default() };
+        let mut now = Time::ZERO;
+        let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
+        let mut under_way: Vec<StorageEffect> = Vec::new();
+        let mut whims = whims.iter().cycle();
+        let mut ended = false;
+        for step in 0.. {
+            prop_assert!(step < 5_000, "it does not end: {:?}", opening);
+            while let Some(effect) = opening.poll_effect() {
+                prop_assert!(!ended, "after the end: {:?}", effect);
+                match effect {
+                    OpeningEffect::Storage(effect) => under_way.push(effect),
+                    OpeningEffect::Notice(_) => {}
+                    OpeningEffect::Opened(recovered) => {
+                        recovered.catalog.check();
+                        prop_assert_eq!(recovered.catalog.last(), Some(recovered.start));
+                        prop_assert!(recovered.catalog.boundary() <= recovered.next_sequence);
+                        ended = true;
+                    }
+                    OpeningEffect::Failed(error) => {
+                        prop_assert!(!error.to_string().is_empty());
+                        ended = true;
+                    }
+                }
+            }
+            prop_assert!(under_way.len() <= open_concurrency as usize);
+            let whim = whims.next().unwrap();
+            if let Whim::Noise(kind, id) = whim {
+                let awaited = under_way.first().map_or(RequestId(*id), |effect| effect.id());
+                let noise = noise(*kind, if id % 2 == 0 { awaited } else { RequestId(*id) });
+                if !under_way.iter().any(|effect| is_answer(effect, &noise)) {
+                    opening.handle(now, OpeningEvent::Storage(noise));
+                }
+            }
+            if let Whim::Tick(at) = whim {
+                opening.handle(Time::from_millis(at % 1_000), OpeningEvent::Tick);
+            }
+            if let Some(effect) = under_way.pop() {
+                let answer = answer(&effect, whim, &mut store);
+                opening.handle(now, OpeningEvent::Storage(answer));
+            } else if let Some(due) = opening.next_tick() {
+                now = now.max(due);
+                opening.handle(now, OpeningEvent::Tick);
+            } else if ended {
+                break;
+            }
+        }
+        opening.handle(Time::from_nanos(u64::MAX), OpeningEvent::Tick);
+        prop_assert!(opening.poll_effect().is_none());
+    }
+}

@@ -1,0 +1,384 @@
+use std::{format, vec};
+
+use super::*;
+use crate::error::Part;
+use crate::format::{HEADER_LEN, MIN_OBJECT_LEN};
+use crate::types::RegionId;
+
+fn one_object() -> Store {
+    Store::of([make(0, 1).writer("a")])
+}
+
+/// Scripts that somebody else creates this just before our put.
+fn overtaken(store: &mut Store, sequence: u64, bytes: Bytes) {
+    let create = move |objects: &mut Objects| {
+        objects.insert(key(sequence), bytes);
+    };
+    store.fault(Operation::Create, key(sequence), Fault::After(Box::new(create)));
+}
+
+fn contended(run: &Run) -> (Key, Epoch, Option<&str>) {
+    assert!(run.failed().is_retryable());
+    match run.failed() {
+        Error::Contended { key, epoch, writer } => (key.clone(), *epoch, writer.as_deref()),
+        other => panic!("{other}\n{}", run.transcript),
+    }
+}
+
+#[test]
+fn a_lost_response_is_no_error() {
+    // The object is stored and the answer is lost: its nonce says that it is ours.
+    let mut store = one_object();
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::TimedOut));
+    expect![[r#"
+        listing p/objects/
+            1 keys
+        reading 0.wal 0..192
+            192 bytes
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce 0f.., by me
+            timed out
+        reading back 1.wal
+            object 1 of epoch 2, 193 bytes
+        reading 1.wal 0..193
+            193 bytes
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce f0.., by me
+            the key exists
+        notice: opened, 1 objects recovered, in 0ns
+        opened with object 1 of epoch 2, boundary 2
+    "#]]
+    .assert_eq(&open(store).transcript);
+}
+
+#[test]
+fn a_client_that_repeats_below_us_is_no_error_either() {
+    let mut store = one_object();
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::Exists));
+    store.fault(Operation::Read, key(1), Fault::Damaged);
+    let run = open(store);
+    assert_eq!(run.opened().start, link(1, 2));
+    assert_eq!(run.reads(1).len(), 2, "a damaged download");
+}
+
+#[test]
+fn an_unknown_outcome_is_repeated() {
+    // The put fails and nothing is there; then the put fails and the read-back does, too; the
+    // third is stored.
+    let mut store = one_object();
+    store.fault(Operation::Create, key(1), Fault::Fails(StoreErrorKind::Transient));
+    store.fault(Operation::Create, key(1), Fault::Fails(StoreErrorKind::TimedOut));
+    store.fault(Operation::ReadBack, key(1), Fault::None);
+    store.fault(Operation::ReadBack, key(1), Fault::Fails(StoreErrorKind::Transient));
+    expect![[r#"
+        listing p/objects/
+            1 keys
+        reading 0.wal 0..192
+            192 bytes
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce 0f.., by me
+            a failure that may pass
+        reading back 1.wal
+            not found
+        notice: repeats after: creating p/objects/00000000000000000001.wal failed: a failure that may pass. It may pass; retry
+        100ms later
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce 0f.., by me
+            timed out
+        reading back 1.wal
+            a failure that may pass
+        200ms later
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce 0f.., by me
+            created
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce f0.., by me
+            the key exists
+        notice: opened, 1 objects recovered, in 300ms
+        opened with object 1 of epoch 2, boundary 2
+    "#]].assert_eq(&open(store).transcript);
+}
+
+#[test]
+fn an_unknown_outcome_ends_in_a_retryable_error() {
+    for kind in [StoreErrorKind::Exists, StoreErrorKind::TimedOut, StoreErrorKind::Transient] {
+        let mut store = one_object();
+        for _ in 0..10 {
+            store.fault(Operation::Create, key(1), Fault::Fails(kind));
+        }
+        let options = Options { open_timeout: Duration::from_secs(1), ..Options::default() };
+        let run = open_with(options, store);
+        let error = run.failed();
+        assert!(matches!(error, Error::Store { operation: Operation::Create, .. }), "{error}");
+        assert!(error.is_retryable(), "{error}");
+        let millis: Vec<_> = run.times(Operation::Create).iter().map(|d| d.as_millis()).collect();
+        assert_eq!(millis, [0, 100, 300, 700]);
+        assert_eq!(run.times(Operation::ReadBack).len(), 4);
+        let retries = run.notices.iter().filter(|n| matches!(n, Notice::OpeningRetries { .. }));
+        assert_eq!(retries.count(), 1, "{:?}", run.notices);
+    }
+}
+
+#[test]
+fn an_object_of_a_running_writer_makes_it_start_again() {
+    // Its entries may be acknowledged: they become part of history.
+    let mut store = one_object();
+    overtaken(&mut store, 1, make(1, 1).after(0, 1).entry(7, 10).bytes());
+    let run = open(store);
+    expect![[r#"
+        listing p/objects/
+            1 keys
+        reading 0.wal 0..192
+            192 bytes
+        creating 1.wal: object 1 of epoch 2 after object 0 of epoch 1, boundary 1, nonce 0f.., by me
+            the key exists
+        reading back 1.wal
+            object 1 of epoch 1, 172 bytes
+        notice: starts again, since 1.wal is of epoch 1
+        listing p/objects/
+            2 keys
+        reading 0.wal 0..192
+        reading 1.wal 0..172
+            192 bytes
+            172 bytes
+        creating 2.wal: object 2 of epoch 3 after object 1 of epoch 1, boundary 1, nonce 0f.., by me
+            created
+        creating 2.wal: object 2 of epoch 3 after object 1 of epoch 1, boundary 1, nonce f0.., by me
+            the key exists
+        notice: opened, 2 objects recovered, in 0ns
+        opened with object 2 of epoch 3, boundary 1
+    "#]]
+    .assert_eq(&run.transcript);
+    assert_eq!(run.opened().catalog.regions().next().unwrap().region, RegionId(7));
+}
+
+#[test]
+fn a_writer_that_keeps_running_is_given_way_after_open_attempts() {
+    let mut store = one_object();
+    for at in 1..100 {
+        overtaken(&mut store, at, make(at, 1).after(at - 1, 1).entry(7, 10).bytes());
+    }
+    let run = open(store);
+    assert_eq!(contended(&run), (key(17), Epoch(1), Some("a")));
+    assert_eq!(run.times(Operation::List).len(), 1 + 16);
+    let again = run.notices.iter().filter(|n| matches!(n, Notice::OpeningAgain { .. }));
+    assert_eq!(again.count(), 16);
+}
+
+#[test]
+fn another_opening_at_our_key_has_the_prefix() {
+    let cases = [
+        (make(1, 2).after(0, 1).writer("the other"), Some("the other"), 1),
+        // A start object without a writer record, or one too large to be one, has no name.
+        (make(1, 2).after(0, 1), None, 2),
+        (make(1, 2).after(0, 1).writer("big").entry(1, 100_000), None, 0),
+    ];
+    for (other, name, reads) in cases {
+        let mut store = one_object();
+        overtaken(&mut store, 1, other.bytes());
+        let run = open(store);
+        assert_eq!(contended(&run), (key(1), Epoch(2), name));
+        assert_eq!(run.reads(1).len(), reads);
+        assert_eq!(run.times(Operation::Create).len(), 1, "repeating ours would take it over");
+    }
+}
+
+/// The nonce is ours, but it was an attempt that linked to another tip.
+#[test]
+fn our_nonce_in_another_object_is_not_this_one() {
+    let first = open(one_object());
+    let ours = first.store.objects[&key(1)].clone();
+    let mut store = Store::of([make(0, 1).writer("a").boundary(0).entry(1, 1)]);
+    overtaken(&mut store, 1, ours);
+    assert_eq!(contended(&open(store)), (key(1), Epoch(2), Some("me")));
+}
+
+#[test]
+fn a_later_epoch_at_our_key_has_the_prefix_at_once() {
+    let mut store = one_object();
+    overtaken(&mut store, 1, make(1, 9).after(0, 1).entry(1, 1).bytes());
+    let run = open(store);
+    assert_eq!(contended(&run), (key(1), Epoch(9), None));
+    assert_eq!(run.times(Operation::List).len(), 1);
+    assert!(run.reads(1).is_empty());
+}
+
+#[test]
+fn what_is_no_object_at_our_key_is_damage() {
+    let cases = [
+        (Bytes::new(), Part::Object),
+        (vec![1; HEADER_LEN].into(), Part::Object),
+        (make(1, 1).bytes().slice(..MIN_OBJECT_LEN as usize - 1), Part::Object),
+        (vec![1; 500].into(), Part::Header),
+        // An object, but not of this key.
+        (make(2, 1).bytes(), Part::Header),
+        // A header like ours, and nothing that fits behind it.
+        ([&make(1, 2).bytes()[..HEADER_LEN], &[7; 100]].concat().into(), Part::Trailer),
+    ];
+    for (bytes, expected) in cases {
+        let mut store = one_object();
+        overtaken(&mut store, 1, bytes);
+        let run = open(store);
+        match run.failed() {
+            Error::Corrupted { key: at, part, .. } => {
+                assert_eq!((at, *part), (&key(1), expected));
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn what_vanishes_while_it_is_looked_at_leaves_the_outcome_unknown() {
+    let mut store = one_object();
+    overtaken(&mut store, 1, make(1, 2).after(0, 1).writer("the other").bytes());
+    let remove = |objects: &mut Objects| {
+        objects.remove(&key(1));
+    };
+    store.fault(Operation::Read, key(1), Fault::After(Box::new(remove)));
+    let run = open(store);
+    assert_eq!(run.opened().start, link(1, 2));
+    assert_eq!(run.times(Operation::Create).len(), 3, "two of the start object, one check");
+}
+
+#[test]
+fn a_refused_put_or_read_back_fails_at_once() {
+    for (operation, kind) in [
+        (Operation::Create, StoreErrorKind::Refused),
+        (Operation::Create, StoreErrorKind::NotFound),
+        (Operation::ReadBack, StoreErrorKind::Refused),
+        (Operation::ReadBack, StoreErrorKind::NotSupported),
+    ] {
+        let mut store = one_object();
+        if operation == Operation::ReadBack {
+            store.fault(Operation::Create, key(1), Fault::Fails(StoreErrorKind::Transient));
+        }
+        store.fault(operation, key(1), Fault::Fails(kind));
+        let run = open(store);
+        assert!(
+            matches!(run.failed(), Error::Store { operation: o, key: at, source }
+                if *o == operation && *at == key(1) && source.kind == kind),
+            "{}",
+            run.failed()
+        );
+        assert!(!run.failed().is_retryable());
+        assert_eq!(run.times(Operation::Create).len(), 1);
+    }
+}
+
+#[test]
+fn a_store_without_conditional_create_is_unsafe() {
+    for verify_store in [true, false] {
+        let options = || Options { verify_store, ..Options::default() };
+        let mut store = one_object();
+        store.fault(Operation::Create, key(1), Fault::Fails(StoreErrorKind::NotSupported));
+        let run = open_with(options(), store);
+        assert!(
+            matches!(run.failed(), Error::UnsafeStore { key: at } if *at == key(1)),
+            "{}",
+            run.failed()
+        );
+
+        let run = open_with(options(), Store { overwrites: true, ..one_object() });
+        assert_eq!(matches!(run.result, Err(Error::UnsafeStore { .. })), verify_store);
+        if verify_store {
+            assert!(run.failed().to_string().contains("conditional create"), "{}", run.failed());
+        }
+        // It stays readable, and a later opening may use another configuration of it.
+        open(Store { overwrites: false, ..run.store }).opened();
+    }
+}
+
+#[test]
+fn the_check_differs_only_in_its_nonce() {
+    let run = open(one_object());
+    let puts: Vec<_> = run
+        .asked
+        .iter()
+        .filter_map(|(_, effect)| match effect {
+            StorageEffect::PutObject { key: at, payload, .. } if *at == key(1) => {
+                Some(start_of(&payload.to_bytes()))
+            }
+            _ => None,
+        })
+        .collect();
+    let [(header, record), (other_header, other_record)] = &puts[..] else { panic!("{puts:?}") };
+    assert_eq!(header, other_header);
+    assert_ne!(record.nonce, other_record.nonce);
+    let same_nonce = crate::format::WriterRecord { nonce: record.nonce, ..other_record.clone() };
+    assert_eq!(*record, same_nonce);
+}
+
+#[test]
+fn without_the_check_there_is_one_put() {
+    let options = Options { verify_store: false, ..Options::default() };
+    let run = open_with(options, one_object());
+    assert_eq!(run.opened().start, link(1, 2));
+    assert_eq!(run.times(Operation::Create).len(), 1);
+}
+
+#[test]
+fn a_check_without_an_answer_is_repeated_three_times() {
+    for failures in 1..=4 {
+        for kind in [StoreErrorKind::Transient, StoreErrorKind::TimedOut] {
+            let mut store = one_object();
+            store.fault(Operation::Create, key(1), Fault::None);
+            for _ in 0..failures {
+                store.fault(Operation::Create, key(1), Fault::Fails(kind));
+            }
+            let run = open(store);
+            let times = run.times(Operation::Create);
+            assert!(times[1..].windows(2).all(|t| t[1] - t[0] >= Duration::from_secs(1)));
+            assert_eq!(times.len(), 2 + failures.min(3));
+            if failures <= 3 {
+                assert_eq!(run.opened().start, link(1, 2));
+            } else {
+                let error = run.failed();
+                assert!(matches!(error, Error::Store { source, .. } if source.kind == kind));
+                assert!(error.is_retryable());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_check_fails_at_once() {
+    for kind in [StoreErrorKind::Refused, StoreErrorKind::NotFound, StoreErrorKind::NotSupported] {
+        let mut store = one_object();
+        store.fault(Operation::Create, key(1), Fault::None);
+        store.fault(Operation::Create, key(1), Fault::Fails(kind));
+        let run = open(store);
+        assert!(
+            matches!(run.failed(), Error::Store { source, .. } if source.kind == kind),
+            "{}",
+            run.failed()
+        );
+        assert!(!run.failed().is_retryable());
+    }
+}
+
+#[test]
+fn the_writer_is_named_by_the_option_or_else_by_the_shell() {
+    let name = |option: Option<&str>, default: &str| {
+        let options = Options {
+            writer_name: option.map(Into::into),
+            verify_store: false,
+            ..Options::default()
+        };
+        let identity = Identity { default_name: default.into(), ..identity() };
+        let mut opening = Opening::new(Time::ZERO, prefix(), options, identity).unwrap();
+        let mut put = None;
+        while put.is_none() {
+            match opening.poll_effect() {
+                Some(OpeningEffect::Storage(StorageEffect::List { id, .. })) => {
+                    let listed = StorageAnswer::Listed { id, result: Ok(Vec::new()) };
+                    opening.handle(Time::ZERO, OpeningEvent::Storage(listed));
+                }
+                Some(OpeningEffect::Storage(StorageEffect::PutObject { payload, .. })) => {
+                    put = Some(payload);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        start_of(&put.unwrap().to_bytes()).1.name.to_string()
+    };
+    assert_eq!(name(Some("chosen"), "host 1"), "chosen");
+    assert_eq!(name(None, "host 1"), "host 1");
+    assert_eq!(name(None, ""), "unnamed");
+    assert_eq!(name(None, &format!("{}ä", "n".repeat(254))), "n".repeat(254));
+    assert_eq!(name(None, &"n".repeat(300)), "n".repeat(255));
+}

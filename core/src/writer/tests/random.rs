@@ -1,0 +1,198 @@
+//! Whatever the events: no panic, the invariants hold, every waiter is answered exactly once, and
+//! the same events give the same effects.
+
+use alloc::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append { region: u64, len: usize, many: bool },
+    Flush,
+    Obsolete { region: u64, sequence: u64 },
+    Stop,
+    Tick { millis: u64 },
+    Answer { which: usize, how: u8 },
+    Nonsense { id: u64, kind: u8 },
+    Judge { sequence: u64 },
+    Watch { region: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..4u64, prop_oneof![0..40usize, Just(20_000)], any::<bool>())
+            .prop_map(|(region, len, many)| Step::Append { region, len, many }),
+        2 => Just(Step::Flush),
+        1 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Obsolete { region, sequence }),
+        1 => Just(Step::Stop),
+        4 => (0..400u64).prop_map(|millis| Step::Tick { millis }),
+        10 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Step::Answer { which, how }),
+        1 => (0..60u64, any::<u8>()).prop_map(|(id, kind)| Step::Nonsense { id, kind }),
+        1 => (0..30u64).prop_map(|sequence| Step::Judge { sequence }),
+        1 => (0..4u64).prop_map(|region| Step::Watch { region }),
+    ]
+}
+
+/// An answer to a request, good or bad.
+fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
+    use StoreErrorKind::*;
+    let (id, sequence) = (effect.id(), sequence_of(effect));
+    let kinds = [Exists, NotFound, TimedOut, Refused, Transient, Transient];
+    let failed = effect.failed(StoreError::new(kinds[usize::from(how) % kinds.len()]));
+    match effect {
+        StorageEffect::PutObject { .. } if how < 150 => {
+            StorageAnswer::CreateResult { id, result: Ok(()) }
+        }
+        StorageEffect::ReadBack { .. } if how < 200 => {
+            let object = match how % 5 {
+                0 => start_object(sequence, "other"),
+                1 => bare_object(sequence, 2),
+                2 => bare_object(sequence, 40),
+                3 => Bytes::from_static(b"short"),
+                _ => return failed,
+            };
+            let header = object.slice(..object.len().min(54));
+            let found = ReadBack { size: object.len() as u64, header };
+            StorageAnswer::ReadBackResult { id, result: Ok(found) }
+        }
+        StorageEffect::FetchRange { .. } if how < 200 => {
+            StorageAnswer::Fetched { id, result: Ok(start_object(sequence, "other")) }
+        }
+        _ => failed,
+    }
+}
+
+fn nonsense(id: u64, kind: u8) -> StorageAnswer {
+    let id = RequestId(id);
+    match kind % 4 {
+        0 => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        1 => StorageAnswer::Fetched { id, result: Ok(Bytes::from_static(b"?")) },
+        2 => {
+            StorageAnswer::CreateResult { id, result: Err(StoreError::new(StoreErrorKind::Exists)) }
+        }
+        _ => StorageAnswer::ReadBackResult {
+            id,
+            result: Err(StoreError::new(StoreErrorKind::NotFound)),
+        },
+    }
+}
+
+/// Runs the steps, then abandons the writer, and returns every effect as text.
+fn run(options: Options, steps: &[Step]) -> Vec<String> {
+    let mut log = Log::new(options);
+    let mut trace = Vec::new();
+    let mut open = BTreeSet::new();
+    let mut appended: Vec<(u32, u64)> = Vec::new();
+    for step in steps.iter().cloned().map(Some).chain([None]) {
+        let waiter = log.calls + 1;
+        let event = match step {
+            Some(Step::Append { region, len, many }) => {
+                let payload = Bytes::from(alloc::vec![7; len]);
+                let append = if many {
+                    Append::Many(
+                        (0..len % 5)
+                            .map(|n| (RegionId((region + n as u64) % 4), payload.clone()))
+                            .collect(),
+                    )
+                } else {
+                    Append::One(RegionId(region), payload)
+                };
+                Event::Append { append, waiter: log.waiter() }
+            }
+            Some(Step::Flush) => Event::Flush { waiter: log.waiter() },
+            Some(Step::Obsolete { region, sequence }) => {
+                let (region, id) = (RegionId(region), id(sequence, 2));
+                Event::Obsolete { region, id, waiter: log.waiter() }
+            }
+            Some(Step::Stop) => Event::Stop { waiter: log.waiter() },
+            Some(Step::Tick { millis }) => {
+                log.now = log.now.after(Duration::from_millis(millis));
+                Event::Tick
+            }
+            Some(Step::Answer { which, how }) => {
+                if log.requests.is_empty() {
+                    continue;
+                }
+                let effect = log.requests.remove(which % log.requests.len());
+                Event::Storage(answer(&effect, how))
+            }
+            Some(Step::Nonsense { id, kind }) => {
+                // Not one that is waited for.
+                if log.requests.iter().any(|effect| effect.id() == RequestId(id)) {
+                    continue;
+                }
+                Event::Storage(nonsense(id, kind))
+            }
+            Some(Step::Judge { sequence }) => {
+                let object = Link { sequence: ObjectSeq(sequence), epoch: EPOCH };
+                let segment = SegmentRef { object, region: RegionId(0) };
+                Event::SegmentReadFailed { segment, waiter: log.waiter() }
+            }
+            Some(Step::Watch { region }) => Event::Watch { region: RegionId(region) },
+            None => {
+                log.writer.abandon();
+                Event::Tick
+            }
+        };
+        if log.calls == waiter {
+            open.insert(waiter);
+        }
+        log.writer.handle(log.now, event);
+        log.writer.check();
+        while let Some(effect) = log.writer.poll_effect() {
+            trace.push(format!("{effect:?}"));
+            match &effect {
+                Effect::Ack { waiter, answer } => {
+                    assert!(open.remove(waiter), "waiter {waiter} was answered twice");
+                    if let Answer::Appended(Appended::One(id)) = answer {
+                        appended.push((*waiter, id.0));
+                    }
+                }
+                Effect::FailWaiters { waiters, .. } => {
+                    for waiter in waiters {
+                        assert!(open.remove(waiter), "waiter {waiter} was answered twice");
+                    }
+                }
+                Effect::Storage(effect) => {
+                    log.requests.push(effect.clone());
+                    let puts = log
+                        .requests
+                        .iter()
+                        .filter(|effect| matches!(effect, StorageEffect::PutObject { .. }));
+                    assert!(puts.count() <= log.writer.options().max_in_flight as usize);
+                }
+                Effect::Durable { .. } | Effect::Notice(_) => {}
+            }
+        }
+        assert!(log.writer.next_tick().is_none_or(|at| at > log.now), "a tick that is due already");
+    }
+    assert!(open.is_empty(), "waiters {open:?} were never answered");
+    assert!(appended.is_sorted(), "acknowledged out of order: {appended:?}");
+    trace
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_waiter_is_answered_once_and_the_same_events_give_the_same_effects(
+        steps in prop::collection::vec(step(), 1..120),
+        max_in_flight in 1..4u32,
+        max_batch_bytes in prop_oneof![Just(1u64), Just(300), Just(1 << 20)],
+        retry_for in prop_oneof![Just(0u64), Just(300), Just(2000)],
+        at_once in any::<bool>(),
+    ) {
+        let options = Options {
+            max_in_flight,
+            max_batch_bytes,
+            retry_for: Duration::from_millis(retry_for),
+            linger: Duration::from_millis(if at_once { 0 } else { 1 }),
+            flush_interval: Duration::from_millis(if at_once { 0 } else { 100 }),
+            ..Options::default()
+        };
+        let first = run(options.clone(), &steps);
+        prop_assert_eq!(first, run(options, &steps));
+    }
+}
