@@ -127,7 +127,7 @@ fn a_log_whose_runtime_went_away_fails_every_call() {
             settle().await
         }
     });
-    first.shutdown_background();
+    drop(first);
 
     runtime().block_on(async {
         let error = waiting.await.unwrap_err();
