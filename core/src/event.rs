@@ -20,12 +20,15 @@ pub struct RequestId(pub u64);
 /// Something that the shell does with the store, once, and answers once.
 #[derive(Clone, Debug)]
 pub enum StorageEffect {
-    /// List every key that begins with `prefix`. Answered by [`StorageAnswer::Listed`].
+    /// List every key that begins with `prefix`, from behind `after` on. Answered by
+    /// [`StorageAnswer::Listed`].
     List {
         /// To be carried back.
         id: RequestId,
         /// What the keys begin with.
         prefix: Key,
+        /// Keys up to this one are not wanted; a store may list them all the same.
+        after: Option<Key>,
         /// After this long the answer is "timed out".
         time_limit: Duration,
     },

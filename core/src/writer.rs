@@ -2,6 +2,7 @@
 
 mod create;
 mod fence;
+mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
@@ -26,6 +27,7 @@ use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
 use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
+use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 
@@ -61,11 +63,14 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 pub struct Writer<W> {
     prefix: Prefix,
     options: Options,
+    rules: Rules,
     epoch: Epoch,
     now: Time,
     state: State,
     catalog: Catalog,
     next_sequence: ObjectSeq,
+    /// The next sequence does not follow the last indexed one: the next batch is guarded.
+    skipped: bool,
     next_request: RequestId,
     /// Appends that cannot be admitted yet, in the order of their arrival.
     queue: VecDeque<QueuedAppend<W>>,
@@ -120,11 +125,13 @@ impl<W> Writer<W> {
         Writer {
             prefix: recovered.prefix,
             options: recovered.options,
+            rules: recovered.rules,
             epoch: recovered.start.epoch,
             now,
             state: State::Running,
             catalog: recovered.catalog,
             next_sequence: recovered.next_sequence,
+            skipped: false,
             next_request: recovered.next_request,
             queue: VecDeque::new(),
             open: None,
@@ -317,7 +324,7 @@ impl<W> Writer<W> {
     /// An invariant does not hold.
     pub fn check(&self) {
         self.catalog.check();
-        self.pipeline.check();
+        self.pipeline.check(self.rules);
         if let Some(open) = &self.open {
             assert_eq!(open.sequence(), self.next_sequence);
             assert!(open.entries() > 0, "an open batch without entries");
@@ -460,7 +467,7 @@ impl<W> Writer<W> {
             StorageAnswer::CreateResult { id, result } => self.create_result(id, result),
             StorageAnswer::ReadBackResult { id, result } => self.read_back_result(id, result),
             StorageAnswer::Fetched { id, result } => self.fence_fetched(id, result),
-            StorageAnswer::Listed { .. } => {}
+            StorageAnswer::Listed { id, result } => self.guard_listed(id, result),
         }
     }
 
@@ -515,7 +522,8 @@ impl<W> Writer<W> {
         };
         self.next_sequence = batch.sequence().next();
         let key = self.prefix.object_key(batch.sequence());
-        self.pipeline.push(pipeline::seal(batch, &header, key, self.now));
+        let guarded = core::mem::take(&mut self.skipped);
+        self.pipeline.push(pipeline::seal(batch, &header, key, guarded, self.now));
     }
 
     fn is_full(&self, open: &Batch<W>) -> bool {

@@ -47,13 +47,17 @@ pub(super) enum Purpose {
     Listing,
     Piece(ObjectSeq, Piece),
     Releases(ObjectSeq),
+    Claim,
     /// The start object, and whatever stands at its key.
     Start,
+    /// An object that came in between.
+    Look(ObjectSeq),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
-    List,
+    /// From behind this key on.
+    List(Option<Key>),
     Fetch(Range<u64>),
     Put(Payload),
     ReadBack,
@@ -65,7 +69,7 @@ impl Request {
     }
 
     pub(super) fn list(prefix: Key) -> Request {
-        Request::new(Purpose::Listing, prefix, Ask::List)
+        Request::new(Purpose::Listing, prefix, Ask::List(None))
     }
 
     pub(super) fn fetch(purpose: Purpose, key: Key, range: Range<u64>) -> Request {
@@ -86,7 +90,7 @@ impl Request {
     /// This request failed for good.
     pub(super) fn failed(&self, source: StoreError) -> Error {
         let operation = match self.ask {
-            Ask::List => Operation::List,
+            Ask::List(_) => Operation::List,
             Ask::Fetch(_) => Operation::Read,
             Ask::Put(_) => Operation::Create,
             Ask::ReadBack => Operation::ReadBack,
@@ -97,7 +101,9 @@ impl Request {
     fn effect(&self, id: RequestId, time_limit: Duration) -> StorageEffect {
         let key = self.key.clone();
         match &self.ask {
-            Ask::List => StorageEffect::List { id, prefix: key, time_limit },
+            Ask::List(after) => {
+                StorageEffect::List { id, prefix: key, after: after.clone(), time_limit }
+            }
             Ask::Fetch(range) => {
                 StorageEffect::FetchRange { id, key, range: range.clone(), time_limit }
             }
@@ -111,7 +117,7 @@ impl Request {
     fn is_answered_by(&self, answer: &StorageAnswer) -> bool {
         matches!(
             (&self.ask, answer),
-            (Ask::List, StorageAnswer::Listed { .. })
+            (Ask::List(_), StorageAnswer::Listed { .. })
                 | (Ask::Fetch(_), StorageAnswer::Fetched { .. })
                 | (Ask::Put(_), StorageAnswer::CreateResult { .. })
                 | (Ask::ReadBack, StorageAnswer::ReadBackResult { .. })
@@ -203,5 +209,33 @@ impl Requests {
         let id = self.next_id;
         self.next_id = RequestId(id.0.saturating_add(1));
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_under_way_until_it_is_answered() {
+        let mut requests = Requests::new(2, Duration::from_secs(1));
+        let list = || Request::list("p/objects/".into());
+        requests.push(list());
+        requests.push(list());
+        let sent: Vec<_> = core::iter::from_fn(|| requests.send(Time::ZERO)).collect();
+        requests.clear();
+        requests.delay(list(), Time::from_millis(5));
+        assert!(requests.send(Time::from_millis(5)).is_none());
+        assert_eq!(requests.next_due(), None, "a tick would not help");
+
+        let answer = sent[1].failed(StoreError::new(StoreErrorKind::TimedOut));
+        assert!(requests.take(&answer).is_none(), "nobody waits for it");
+        assert_eq!(requests.next_due(), Some(Time::from_millis(5)));
+        assert!(!requests.has_room());
+        let again = requests.send(Time::from_millis(5)).unwrap();
+        let answer = again.failed(StoreError::new(StoreErrorKind::TimedOut));
+        assert_eq!(requests.take(&answer).unwrap().purpose, Purpose::Listing);
     }
 }
