@@ -65,6 +65,7 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
     }
 }
 
+/// Some stores ignore where a listing is to begin: the core filters.
 async fn list(
     store: &dyn ObjectStore,
     prefix: &str,
