@@ -477,12 +477,24 @@ impl Journal {
     }
 
     /// The operator is told something.
-    pub(super) fn notice(&mut self, instance: usize, notice: &Notice) -> Checked {
+    pub(super) fn notice(
+        &mut self,
+        instance: usize,
+        notice: &Notice,
+        store: &ModelStore,
+    ) -> Checked {
         match notice {
             Notice::RolledBack { error, .. } => {
                 self.tally.count(Reached::RolledBack);
-                let conflict = matches!(error, Error::Conflict { .. });
-                self.tally.count_if(conflict, Reached::Conflict);
+                if let Error::Conflict { key } = error {
+                    self.tally.count(Reached::Conflict);
+                    let held = store.get(key).and_then(|bytes| Header::decode(bytes).ok());
+                    let ours = self.instance(instance)?.start.epoch;
+                    ensure!(
+                        held.is_some_and(|header| header.epoch < ours),
+                        "{key} holds {held:?}, which is no conflict"
+                    );
+                }
                 let state = self.instance(instance)?;
                 state.rolled_back = true;
                 state.tail = state.durable;
@@ -570,6 +582,14 @@ impl Journal {
         let state = self.instance(instance)?;
         (state.stopping, state.abandoned) = (true, true);
         Ok(())
+    }
+
+    /// Whether appends of this instance wait to be admitted.
+    pub fn is_queueing(&self, instance: usize) -> bool {
+        let queued = |state: &InstanceRecord| {
+            state.order[state.admitted..].iter().any(|place| state.pending.contains(place))
+        };
+        self.instances.get(&instance).is_some_and(queued)
     }
 
     /// Whether a stop of this instance was answered.

@@ -12,15 +12,21 @@ pub mod journal;
 pub mod plan;
 mod reader;
 mod tally;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use sealog_core::event::{Append, Effect, Event, StorageAnswer, StorageEffect};
+use sealog_core::format::{Object, ReservedContent};
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
-use sealog_core::{EntryId, Error, Key, ObjectSeq, Options, Prefix, RegionId, Time, Writer};
+use sealog_core::{
+    EntryId, Error, Key, ObjectSeq, Options, Prefix, RegionId, RequestId, Time, Writer,
+};
 
 pub use journal::{Checked, Violation, Waiter};
 use journal::{Journal, ensure};
@@ -106,6 +112,10 @@ struct Instance {
     machine: Machine,
     /// What is under way, in the order in which it was asked for.
     requests: Vec<Request>,
+    /// What it asked for so far: no two requests are named alike.
+    asked: BTreeSet<RequestId>,
+    /// The answer that arrived last.
+    answered: Option<StorageAnswer>,
     /// A request of its opening ended badly, so the opening may fail.
     faults: bool,
     /// A fetch of its opening arrived damaged.
@@ -234,6 +244,10 @@ impl World {
                 }
                 Ok(())
             }
+            Step::Echo => match self.instances.len().checked_sub(1) {
+                Some(who) => self.echo(who),
+                None => Ok(()),
+            },
             Step::Calm => match self.instances.len().checked_sub(1) {
                 Some(who) => self.calm(who),
                 None => Ok(()),
@@ -303,25 +317,36 @@ impl World {
         }
         let who = self.instances.len();
         let options = self.options[who % self.options.len()].clone();
-        let mut nonce = [0; 16];
-        nonce[..8].copy_from_slice(&(who as u64).to_be_bytes());
         let identity = Identity {
-            nonce,
+            nonce: nonce(who),
             opened_at_millis: self.now.as_nanos() / 1_000_000,
             default_name: format!("instance {who}").into(),
         };
         let opening = Opening::new(self.now, self.prefix.clone(), options, identity)
             .map_err(|error| Violation(format!("these options are valid: {error}")))?;
         let machine = Machine::Opening(Box::new(opening));
-        let requests = Vec::new();
-        self.instances.push(Instance { machine, requests, faults: false, damage: false });
+        self.instances.push(Instance {
+            machine,
+            requests: Vec::new(),
+            asked: BTreeSet::new(),
+            answered: None,
+            faults: false,
+            damage: false,
+        });
         self.drain(who)
     }
 
     fn append(&mut self, append: Append) -> Checked {
         let who = self.instances.len() - 1;
+        let accepts = match &self.instances[who].machine {
+            Machine::Writer(writer) => writer.accepts_appends(),
+            Machine::Opening(_) | Machine::Gone => true,
+        };
         let waiter = self.journal.append(who, &append)?;
-        self.call(who, Event::Append { append, waiter })
+        self.call(who, Event::Append { append, waiter })?;
+        let queued = self.journal.is_queueing(who);
+        ensure!(!(accepts && queued), "appends were said to be accepted, and one was queued");
+        Ok(())
     }
 
     fn call(&mut self, who: usize, event: Event<Waiter>) -> Checked {
@@ -340,15 +365,22 @@ impl World {
         self.drain(who)
     }
 
-    fn answer(&mut self, who: usize, answer: StorageAnswer) -> Checked {
+    fn answer(&mut self, who: usize, now: Time, answer: StorageAnswer) -> Checked {
         match &mut self.instances[who].machine {
-            Machine::Opening(opening) => {
-                opening.handle(self.now, OpeningEvent::Storage(answer));
-            }
-            Machine::Writer(writer) => writer.handle(self.now, Event::Storage(answer)),
+            Machine::Opening(opening) => opening.handle(now, OpeningEvent::Storage(answer)),
+            Machine::Writer(writer) => writer.handle(now, Event::Storage(answer)),
             Machine::Gone => {}
         }
         self.drain(who)
+    }
+
+    /// An answer that nobody waits for, by a clock that goes wrong, changes nothing.
+    fn echo(&mut self, who: usize) -> Checked {
+        let Some(answer) = self.instances[who].answered.clone() else { return Ok(()) };
+        let effects = self.effects;
+        self.answer(who, Time::ZERO, answer)?;
+        ensure!(self.effects == effects, "an answer that came twice had an effect");
+        Ok(())
     }
 
     fn end(&mut self, who: usize, pick: usize, fate: Fate) -> Checked {
@@ -358,7 +390,8 @@ impl World {
         instance.damage |= fate == Fate::Damaged;
         let (answer, late) = request.end(&mut self.store, fate);
         self.adrift.extend(late);
-        self.answer(who, answer)
+        self.instances[who].answered = Some(answer.clone());
+        self.answer(who, self.now, answer)
     }
 
     /// Time passes. Requests time out, and ticks come, at their moments.
@@ -400,8 +433,14 @@ impl World {
             } else {
                 return match self.instances[who].machine {
                     Machine::Opening(_) => Err(Violation("the opening hangs".into())),
-                    Machine::Writer(_) => {
+                    Machine::Writer(ref writer) => {
                         self.journal.at_rest(who)?;
+                        let stats = writer.stats();
+                        let (bytes, creates) = (stats.unpersisted_bytes, stats.in_flight_creates);
+                        ensure!(
+                            bytes == 0 && creates == 0,
+                            "at rest, with {bytes} bytes and {creates} creates on their way"
+                        );
                         self.end_if_stopped(who);
                         Ok(())
                     }
@@ -474,7 +513,7 @@ impl World {
             };
             let Some(effect) = opening.poll_effect() else { return Ok(()) };
             match effect {
-                OpeningEffect::Storage(effect) => self.request(who, effect),
+                OpeningEffect::Storage(effect) => self.request(who, effect)?,
                 OpeningEffect::Notice(notice) => self.trace(&notice),
                 OpeningEffect::Opened(recovered) => {
                     self.trace(&recovered.start);
@@ -499,10 +538,9 @@ impl World {
         self.journal.tally.count(Reached::NotOpened);
         let excused = match error {
             Error::Store { .. } => instance.faults,
-            // Another opening's start object landed; that none does by itself, `finish` shows.
-            Error::Contended { .. } => {
+            Error::Contended { key, .. } => {
                 self.journal.tally.count(Reached::Contended);
-                true
+                self.store.get(key).is_some_and(|bytes| !is_start_object_of(bytes, who))
             }
             Error::Corrupted { .. } => instance.damage,
             _ => false,
@@ -522,7 +560,7 @@ impl World {
                     if let StorageEffect::PutObject { key, payload, .. } = &effect {
                         self.journal.put(who, key, payload)?;
                     }
-                    self.request(who, effect);
+                    self.request(who, effect)?;
                 }
                 Effect::Ack { waiter, answer } => {
                     self.trace(&(waiter, &answer));
@@ -538,7 +576,7 @@ impl World {
                 }
                 Effect::Notice(notice) => {
                     self.trace(&notice);
-                    self.journal.notice(who, &notice)?;
+                    self.journal.notice(who, &notice, &self.store)?;
                 }
             }
         }
@@ -560,9 +598,12 @@ impl World {
         Ok(())
     }
 
-    fn request(&mut self, who: usize, effect: StorageEffect) {
+    fn request(&mut self, who: usize, effect: StorageEffect) -> Checked {
         self.trace_storage(&effect);
-        self.instances[who].requests.push(Request::new(self.now, effect));
+        let instance = &mut self.instances[who];
+        ensure!(instance.asked.insert(effect.id()), "{:?} names two requests", effect.id());
+        instance.requests.push(Request::new(self.now, effect));
+        Ok(())
     }
 
     fn read(&mut self, who: usize) -> Checked<history::Observed> {
@@ -617,4 +658,13 @@ impl World {
             effect => self.trace(effect),
         }
     }
+}
+
+fn nonce(who: usize) -> [u8; 16] {
+    (who as u128).to_be_bytes()
+}
+
+fn is_start_object_of(bytes: &Bytes, who: usize) -> bool {
+    let content = Object::decode(bytes).and_then(|object| object.reserved(RegionId::WRITER));
+    matches!(content, Ok(Some(ReservedContent::Writer(record))) if record.nonce == nonce(who))
 }

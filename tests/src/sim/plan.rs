@@ -41,6 +41,8 @@ pub enum Step {
     Land(u8),
     /// A tick that nobody asked for.
     Tick,
+    /// The answer that arrived last arrives once more.
+    Echo,
     /// Time passes: what comes due in between comes due, and requests time out.
     Pass(u32),
     /// So many reads end well, oldest first, while no put is under way.
@@ -154,7 +156,8 @@ impl Step {
             42..=49 => Step::TakeEffect(rng.byte()),
             50..=75 => Step::End(rng.byte(), random_fate(rng, mood)),
             76..=79 => Step::Land(rng.byte()),
-            80..=81 => Step::Tick,
+            80 => Step::Tick,
+            81 => Step::Echo,
             82..=89 => Step::Pass(*rng.pick(&[0, 1, 1, 20, 100, 100, 250, 1_000, 3_000, 40_000])),
             90..=93 => Step::Calm,
             94..=96 => Step::Crash { abandon: rng.below(3) == 0 },
@@ -197,7 +200,9 @@ fn random_options(rng: &mut Rng) -> Options {
 /// Mostly small, some as large as an append of rows gets, some beyond what is copied.
 fn random_size(rng: &mut Rng) -> u32 {
     match rng.below(100) {
-        0..=64 => rng.below(200) as u32,
+        // Often alike, so that objects are of the same size too.
+        0..=24 => *rng.pick(&[0, 8, 8, 100]),
+        25..=64 => rng.below(200) as u32,
         65..=93 => rng.below(4_000) as u32,
         94..=97 => rng.below(40 << 10) as u32,
         _ => (COPY_LIMIT as u64 - 1 + rng.below(3)) as u32,
