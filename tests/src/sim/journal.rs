@@ -4,11 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use sealog_core::event::{Answer, Append, Appended, Notice, Payload};
 use sealog_core::format::{Header, Object};
-use sealog_core::{EntryId, Epoch, Error, Key, Link, ObjectSeq, Options, Outcome, RegionId, Stats};
+use sealog_core::{
+    EntryId, Epoch, Error, Key, Link, ObjectSeq, Options, Outcome, RegionId, Stats, Time,
+};
 
 use super::tally::{Reached, Tally};
 use crate::model::ModelStore;
@@ -111,6 +114,9 @@ pub(super) struct SentObject {
     pub(super) instance: usize,
     pub(super) predecessor: Option<Link>,
     payload: Payload,
+    first_attempt: Time,
+    last_attempt: Time,
+    attempts: u32,
     /// Where each of its entries comes from.
     pub(super) entries: BTreeMap<(RegionId, EntryId), Place>,
 }
@@ -120,6 +126,7 @@ pub(super) struct InstanceRecord {
     pub(super) start: Link,
     max_append_bytes: u64,
     max_in_flight: usize,
+    retry_for: Duration,
     /// The valid appends in the order of their calls, which is the order of their admission.
     order: Vec<usize>,
     /// How many of them were admitted.
@@ -153,6 +160,7 @@ impl Journal {
             start,
             max_append_bytes: options.max_append_bytes,
             max_in_flight: options.max_in_flight as usize,
+            retry_for: options.retry_for,
             order: Vec::new(),
             admitted: 0,
             pending: BTreeSet::new(),
@@ -233,15 +241,27 @@ impl Journal {
     }
 
     /// A put is sent.
-    pub(super) fn put(&mut self, instance: usize, key: &Key, payload: &Payload) -> Checked {
+    pub(super) fn put(
+        &mut self,
+        instance: usize,
+        now: Time,
+        key: &Key,
+        payload: &Payload,
+    ) -> Checked {
         let first = payload.chunks().first().map_or(&[][..], |chunk| chunk);
         let header = Header::decode(first)
             .map_err(|error| Violation(format!("{key} was put without a header: {error}")))?;
         let link = header.link();
         ensure!(key.ends_with(&format!("{:020}.wal", link.sequence.0)), "{link} was put at {key}");
-        if let Some(before) = self.sent.get(&link) {
+        if let Some(before) = self.sent.get_mut(&link) {
             ensure!(before.instance == instance, "{link} was put by two instances");
             ensure!(before.payload == *payload, "{link} was put again with other bytes");
+            let (earliest, latest) = before.next_attempt(of(&self.instances, instance)?.retry_for);
+            ensure!(
+                earliest <= now && now <= latest,
+                "{link} was put again at {now:?}, not between {earliest:?} and {latest:?}"
+            );
+            (before.last_attempt, before.attempts) = (now, before.attempts + 1);
             return Ok(());
         }
         let live = self.first_live();
@@ -264,8 +284,16 @@ impl Journal {
         (state.last_put, state.tail, state.boundary) = (link.sequence, link, header.boundary);
         let entries = self.expect_content(instance, link, payload)?;
         let predecessor = header.predecessor;
-        let payload = payload.clone();
-        self.sent.insert(link, SentObject { instance, predecessor, payload, entries });
+        let sent = SentObject {
+            instance,
+            predecessor,
+            payload: payload.clone(),
+            first_attempt: now,
+            last_attempt: now,
+            attempts: 1,
+            entries,
+        };
+        self.sent.insert(link, sent);
         Ok(())
     }
 
@@ -377,8 +405,8 @@ impl Journal {
             ensure!(last < id, "region {region} got id {id} after {last}");
             log.insert(id, (place, at));
         }
-        let name = format!("{:020}.wal", link.sequence.0);
-        let stored = store.objects().find(|(key, _)| key.ends_with(&name)).map(|(_, bytes)| bytes);
+        let stored = store.objects().find(|(key, _)| is_key_of(key, link));
+        let stored = stored.map(|(_, bytes)| bytes);
         let sent = self.sent.get(&link).map(|sent| sent.payload.to_bytes());
         ensure!(
             stored.is_some() && stored == sent.as_ref(),
@@ -480,6 +508,7 @@ impl Journal {
     pub(super) fn notice(
         &mut self,
         instance: usize,
+        now: Time,
         notice: &Notice,
         store: &ModelStore,
     ) -> Checked {
@@ -495,6 +524,11 @@ impl Journal {
                         "{key} holds {held:?}, which is no conflict"
                     );
                 }
+                if let Error::Store { key, source, .. } = error
+                    && source.is_retryable()
+                {
+                    self.may_give_up(instance, now, key)?;
+                }
                 let state = self.instance(instance)?;
                 state.rolled_back = true;
                 state.tail = state.durable;
@@ -504,6 +538,20 @@ impl Journal {
             Notice::Poisoned { error } => Err(Violation(format!("poisoned: {error}"))),
             _ => Ok(()),
         }
+    }
+
+    /// A create that failed in a way that may pass is not repeated any more.
+    fn may_give_up(&self, instance: usize, now: Time, key: &Key) -> Checked {
+        let state = of(&self.instances, instance)?;
+        let mut sent = self.sent.iter().rev();
+        let sent = sent.find(|(link, sent)| sent.instance == instance && is_key_of(key, **link));
+        let Some((link, sent)) = sent else {
+            return Err(Violation(format!("{key} was rolled back and never put")));
+        };
+        let (earliest, latest) = sent.next_attempt(state.retry_for);
+        let next = earliest.max(now.after(delay(sent.attempts)));
+        ensure!(next > latest, "{link} was given up at {now:?}, {latest:?} is not over");
+        Ok(())
     }
 
     /// The durable position of a watched region is told.
@@ -646,6 +694,22 @@ impl Journal {
     fn instance(&mut self, instance: usize) -> Checked<&mut InstanceRecord> {
         self.instances.get_mut(&instance).ok_or_else(unknown_instance)
     }
+}
+
+impl SentObject {
+    /// From when and until when it may be put again.
+    fn next_attempt(&self, retry_for: Duration) -> (Time, Time) {
+        (self.last_attempt.after(delay(self.attempts)), self.first_attempt.after(retry_for))
+    }
+}
+
+/// After so many attempts: 100 ms, doubling to 5 s.
+fn delay(attempts: u32) -> Duration {
+    Duration::from_millis(100 << (attempts - 1).min(6)).min(Duration::from_secs(5))
+}
+
+fn is_key_of(key: &Key, link: Link) -> bool {
+    key.ends_with(&format!("{:020}.wal", link.sequence.0))
 }
 
 fn of(instances: &BTreeMap<usize, InstanceRecord>, instance: usize) -> Checked<&InstanceRecord> {

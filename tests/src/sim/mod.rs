@@ -31,6 +31,7 @@ use sealog_core::{
 pub use journal::{Checked, Violation, Waiter};
 use journal::{Journal, ensure};
 use plan::{Plan, Step, Target};
+use reader::Span;
 pub use tally::{Reached, Tally};
 
 use crate::model::{Failure, Fate, Lie, ModelStore, Request};
@@ -194,7 +195,8 @@ impl World {
             Step::Read => {
                 let who = self.running()?;
                 let observed = self.read(who)?;
-                self.journal.reads(&observed)
+                self.journal.reads(&observed)?;
+                self.read_spans(who, &observed)
             }
             Step::TakeEffect(pick) => {
                 if let Some(instance) = self.instances.last_mut()
@@ -558,7 +560,7 @@ impl World {
                 Effect::Storage(effect) => {
                     ensure!(!stopped_before, "after stop: {effect:?}");
                     if let StorageEffect::PutObject { key, payload, .. } = &effect {
-                        self.journal.put(who, key, payload)?;
+                        self.journal.put(who, self.now, key, payload)?;
                     }
                     self.request(who, effect)?;
                 }
@@ -576,7 +578,7 @@ impl World {
                 }
                 Effect::Notice(notice) => {
                     self.trace(&notice);
-                    self.journal.notice(who, &notice, &self.store)?;
+                    self.journal.notice(who, self.now, &notice, &self.store)?;
                 }
             }
         }
@@ -611,6 +613,22 @@ impl World {
             return Err(Violation("nobody is there to read".into()));
         };
         reader::read_all(writer, &mut self.store, self.now, REGIONS)
+    }
+
+    /// Reads the middle of each region: exactly what was read of it before.
+    fn read_spans(&mut self, who: usize, observed: &history::Observed) -> Checked {
+        let Machine::Writer(writer) = &mut self.instances[who].machine else { return Ok(()) };
+        for (region, entries) in observed {
+            let middle = entries.len() / 3..(2 * entries.len()).div_ceil(3);
+            let (from, through) = (entries[middle.start].id, entries[middle.end - 1].id);
+            let span = Span { from, through: Some(through) };
+            let read = reader::read_region(writer, &mut self.store, self.now, *region, span)?;
+            ensure!(
+                read == entries[middle],
+                "region {region} from {from} through {through}: {read:?}"
+            );
+        }
+        Ok(())
     }
 
     /// An entry as a plan names it: no two payloads of 8 bytes or more are alike.

@@ -13,8 +13,15 @@ use crate::model::{Fate, ModelStore, Request};
 /// Plans are cut after so many segments, so that going on from a plan is ordinary too.
 const SEGMENTS_PER_PLAN: usize = 3;
 
-/// Reads these regions. Every so many fetches one arrives damaged, which must make no difference:
-/// a segment is fetched once more.
+/// The part of a region to read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) from: EntryId,
+    /// `None`: what is durable now.
+    pub(super) through: Option<EntryId>,
+}
+
+/// Reads these regions whole.
 pub(super) fn read_all(
     writer: &mut Writer<Waiter>,
     store: &mut ModelStore,
@@ -22,26 +29,9 @@ pub(super) fn read_all(
     regions: impl IntoIterator<Item = RegionId>,
 ) -> Checked<Observed> {
     let mut observed = Observed::new();
-    let mut segments = 0;
     for region in regions {
-        let mut entries = Vec::new();
-        let (mut from, mut through) = (EntryId::ZERO, None);
-        loop {
-            let plan = writer
-                .plan_read(region, from, through, SEGMENTS_PER_PLAN)
-                .map_err(|error| Violation(format!("no plan for region {region}: {error}")))?;
-            ensure!(plan.segments.len() <= SEGMENTS_PER_PLAN, "the plan was not cut");
-            for planned in plan.segments {
-                segments += 1;
-                let damage = segments % 7 == 0;
-                entries.extend(read_segment(writer, store, now, planned, damage)?);
-            }
-            through = Some(plan.through);
-            match plan.next {
-                Some(next) => from = next,
-                None => break,
-            }
-        }
+        let whole = Span { from: EntryId::ZERO, through: None };
+        let entries = read_region(writer, store, now, region, whole)?;
         if !entries.is_empty() {
             observed.insert(region, entries);
         }
@@ -53,6 +43,35 @@ pub(super) fn read_all(
         observed.keys()
     );
     Ok(observed)
+}
+
+/// Reads a part of a region. Every so many fetches one arrives damaged, which must make no
+/// difference: a segment is fetched once more.
+pub(super) fn read_region(
+    writer: &mut Writer<Waiter>,
+    store: &mut ModelStore,
+    now: Time,
+    region: RegionId,
+    Span { mut from, mut through }: Span,
+) -> Checked<Vec<Seen>> {
+    let mut entries = Vec::new();
+    let mut segments = 0;
+    loop {
+        let plan = writer
+            .plan_read(region, from, through, SEGMENTS_PER_PLAN)
+            .map_err(|error| Violation(format!("no plan for region {region}: {error}")))?;
+        ensure!(plan.segments.len() <= SEGMENTS_PER_PLAN, "the plan was not cut");
+        for planned in plan.segments {
+            segments += 1;
+            let damage = segments % 4 == 0;
+            entries.extend(read_segment(writer, store, now, planned, damage)?);
+        }
+        through = Some(plan.through);
+        match plan.next {
+            Some(next) => from = next,
+            None => return Ok(entries),
+        }
+    }
 }
 
 fn read_segment(

@@ -54,7 +54,11 @@ impl Log {
         let (sequence, epoch) = (ObjectSeq(sequence), Epoch(1));
         let boundary = ObjectSeq::ZERO;
         let header = Header { sequence, epoch, predecessor: Some(predecessor), boundary };
-        (Prefix::new("log").unwrap().object_key(sequence), object.finish(&header).0)
+        (self.key(sequence.0), object.finish(&header).0)
+    }
+
+    fn key(&self, sequence: u64) -> Key {
+        Prefix::new("log").unwrap().object_key(ObjectSeq(sequence))
     }
 
     fn put(&mut self, sequence: u64, append: &Append) -> Checked {
@@ -68,7 +72,7 @@ impl Log {
             time_limit: std::time::Duration::ZERO,
         };
         self.store.apply(&put);
-        self.journal.put(0, &key, &payload)
+        self.journal.put(0, Time::ZERO, &key, &payload)
     }
 
     fn ack(&mut self, waiter: Waiter, sequence: u64, append: &Append) -> Checked {
@@ -205,10 +209,10 @@ fn a_failed_entry_before_an_acknowledged_one_is_seen() {
     log.put(1, &append).unwrap();
     let source = StoreError::new(StoreErrorKind::TimedOut);
     let operation = sealog_core::error::Operation::Create;
-    let error = Error::Store { operation, key: "k".into(), source };
+    let error = Error::Store { operation, key: log.key(1), source };
     log.journal.fail(&[first], &error, Outcome::Unknown).unwrap();
     let notice = sealog_core::event::Notice::RolledBack { batches: 1, error };
-    log.journal.notice(0, &notice, &log.store).unwrap();
+    log.journal.notice(0, Time::from_millis(5_000), &notice, &log.store).unwrap();
     log.tail = link(0);
     let (second, append) = log.append(&[entry(A, "acknowledged")]);
     log.put(2, &append).unwrap();
