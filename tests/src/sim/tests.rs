@@ -1,15 +1,19 @@
 //! That the checkers can fail: histories written by hand, each wrong in one way.
 
-use sealog_core::event::{Answer, Append, Appended, Payload, StorageEffect};
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use sealog_core::error::Operation;
+use sealog_core::event::{Answer, Append, Appended, Notice, Payload, StorageEffect};
 use sealog_core::format::{Header, ObjectEncoder};
-use sealog_core::{EntryId, StoreErrorKind};
 use sealog_core::{
-    Epoch, Error, Link, ObjectSeq, Options, Outcome, RegionId, RequestId, StoreError,
+    EntryId, Epoch, Error, Key, Link, ObjectSeq, Options, Outcome, Prefix, RegionId, RequestId,
+    StoreError, StoreErrorKind, Time,
 };
 
 use super::history::{Observed, Seen};
 use super::journal::{Checked, Journal, Waiter};
-use super::*;
+use crate::model::ModelStore;
 
 const A: RegionId = RegionId(1);
 const B: RegionId = RegionId(2);
@@ -208,10 +212,10 @@ fn a_failed_entry_before_an_acknowledged_one_is_seen() {
     let (first, append) = log.append(&[entry(A, "failed")]);
     log.put(1, &append).unwrap();
     let source = StoreError::new(StoreErrorKind::TimedOut);
-    let operation = sealog_core::error::Operation::Create;
+    let operation = Operation::Create;
     let error = Error::Store { operation, key: log.key(1), source };
     log.journal.fail(&[first], &error, Outcome::Unknown).unwrap();
-    let notice = sealog_core::event::Notice::RolledBack { batches: 1, error };
+    let notice = Notice::RolledBack { batches: 1, error };
     log.journal.notice(0, Time::from_millis(5_000), &notice, &log.store).unwrap();
     log.tail = link(0);
     let (second, append) = log.append(&[entry(A, "acknowledged")]);
