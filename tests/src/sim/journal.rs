@@ -67,7 +67,8 @@ enum What {
     Obsolete {
         region: RegionId,
         id: EntryId,
-        pending: bool,
+        /// Entries of the region are admitted and not answered, and all of them are below the id.
+        unsettled: bool,
     },
     Stop,
 }
@@ -83,6 +84,8 @@ pub(super) struct AppendRecord {
     /// The object that holds it, once a request with it was sent.
     pub(super) sent: Option<Link>,
     pub(super) ids: Vec<EntryId>,
+    /// What was the largest id handed out of its regions when it had been admitted.
+    latest: BTreeMap<RegionId, EntryId>,
     pub(super) fate: AppendFate,
 }
 
@@ -204,9 +207,26 @@ impl Journal {
             floors,
             sent: None,
             ids: Vec::new(),
+            latest: BTreeMap::new(),
             fate: AppendFate::Pending,
         });
         Ok(self.call(instance, What::Append(place)))
+    }
+
+    /// After an append was called: if it was admitted at once, its ids are the largest that were
+    /// handed out.
+    pub fn handed_out(&mut self, waiter: Waiter, latest: impl Fn(RegionId) -> EntryId) -> Checked {
+        let Some(Call { instance, what: What::Append(place), .. }) = self.calls.get(waiter) else {
+            return Ok(());
+        };
+        let state = of(&self.instances, *instance)?;
+        if state.order[..state.admitted].last() == Some(place) && state.pending.contains(place) {
+            let record = &mut self.appends[*place];
+            let regions = record.append.entries().map(|(region, _)| (region, latest(region)));
+            record.latest = regions.collect();
+            return record.check_latest();
+        }
+        Ok(())
     }
 
     /// A flush is called.
@@ -217,15 +237,21 @@ impl Journal {
         Ok(self.call(instance, What::Flush(waits)))
     }
 
-    /// An obsolete is called.
-    pub fn obsolete(&mut self, instance: usize, region: RegionId, id: EntryId) -> Checked<Waiter> {
+    /// An obsolete is called, when `latest` is the largest id of the region that was handed out.
+    pub fn obsolete(
+        &mut self,
+        instance: usize,
+        region: RegionId,
+        id: EntryId,
+        latest: EntryId,
+    ) -> Checked<Waiter> {
         let appends = &self.appends;
         let state = of(&self.instances, instance)?;
         let has = |place: &usize| appends[*place].append.entries().any(|(of, _)| of == region);
-        let pending = state.order[..state.admitted]
-            .iter()
-            .any(|place| state.pending.contains(place) && has(place));
-        Ok(self.call(instance, What::Obsolete { region, id, pending }))
+        let mut admitted = state.order[..state.admitted].iter();
+        let pending = admitted.any(|place| state.pending.contains(place) && has(place));
+        let unsettled = pending && id > latest;
+        Ok(self.call(instance, What::Obsolete { region, id, unsettled }))
     }
 
     /// A stop is called.
@@ -320,6 +346,20 @@ impl Journal {
 
     fn instance(&mut self, instance: usize) -> Checked<&mut InstanceRecord> {
         self.instances.get_mut(&instance).ok_or_else(unknown_instance)
+    }
+}
+
+impl AppendRecord {
+    /// The ids it got are those that were said to be handed out.
+    fn check_latest(&self) -> Checked {
+        let regions = self.append.entries().map(|(region, _)| region);
+        let last: BTreeMap<_, _> = regions.zip(self.ids.iter().copied()).collect();
+        ensure!(
+            self.latest.is_empty() || last.is_empty() || self.latest == last,
+            "the latest ids were said to be {:?}, and are {last:?}",
+            self.latest
+        );
+        Ok(())
     }
 }
 

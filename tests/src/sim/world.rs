@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sealog_core::event::{Append, Event, StorageAnswer, StorageEffect};
 use sealog_core::format::{Object, ReservedContent};
 use sealog_core::opening::{Identity, Opening, OpeningEvent};
-use sealog_core::{Options, Prefix, RegionId, RequestId, Time, Writer};
+use sealog_core::{EntryId, Options, Prefix, RegionId, RequestId, Time, Writer};
 
 use super::Trace;
 use super::journal::{Checked, Journal, Violation, Waiter, ensure};
@@ -114,7 +114,11 @@ impl World {
                 let (region, _) = self.entry(*region, 0);
                 match self.target(who, region, *target) {
                     Some(id) => {
-                        let waiter = self.journal.obsolete(who, region, id)?;
+                        let latest = match &self.instances[who].machine {
+                            Machine::Writer(writer) => writer.latest(region),
+                            Machine::Opening(_) | Machine::Gone => EntryId::ZERO,
+                        };
+                        let waiter = self.journal.obsolete(who, region, id, latest)?;
                         self.call(who, Event::Obsolete { region, id, waiter })
                     }
                     None => Ok(()),

@@ -32,7 +32,8 @@ impl Journal {
                 ensure!(open.is_none(), "flush {waiter} returned before append {open:?}");
                 Ok(())
             }
-            (What::Obsolete { region, id, .. }, Answer::Done) => {
+            (What::Obsolete { region, id, unsettled }, Answer::Done) => {
+                ensure!(!unsettled, "obsolete {waiter} hides entries that are on their way");
                 let state = self.instance(instance)?;
                 ensure!(!state.stopped, "obsolete {waiter} was done after stop");
                 let raises = id.sequence() > state.last_put.next();
@@ -122,7 +123,7 @@ impl Journal {
                     What::Flush(_) | What::Stop => false,
                 },
                 Error::AppendTooLarge { .. } => matches!(what, What::Append(_)),
-                Error::Unsettled { .. } => matches!(what, What::Obsolete { pending: true, .. }),
+                Error::Unsettled { .. } => matches!(what, What::Obsolete { unsettled: true, .. }),
                 Error::SequenceExhausted => matches!(
                     what,
                     What::Obsolete { id, .. } if !id.sequence().next().is_valid()

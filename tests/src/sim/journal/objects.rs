@@ -97,6 +97,7 @@ impl Journal {
                 let floor = record.floors[place];
                 ensure!(id > floor, "id {id} of region {region} was obsolete before: {floor}");
             }
+            record.check_latest()?;
         }
         let holds: BTreeMap<RegionId, Vec<(EntryId, Bytes)>> = object
             .segments

@@ -84,6 +84,9 @@ impl World {
         };
         let waiter = self.journal.append(who, &append)?;
         self.call(who, Event::Append { append, waiter })?;
+        if let Machine::Writer(writer) = &self.instances[who].machine {
+            self.journal.handed_out(waiter, |region| writer.latest(region))?;
+        }
         let queued = self.journal.is_queueing(who);
         ensure!(!(accepts && queued), "appends were said to be accepted, and one was queued");
         Ok(())
