@@ -7,6 +7,7 @@
 //! effect, and with which [`Fate`] it ends.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use bytes::Bytes;
 use sealog_core::event::{Listed, Payload, ReadBack, StorageAnswer, StorageEffect};
@@ -18,6 +19,7 @@ use sealog_core::{Key, StoreError, StoreErrorKind, Time};
 pub struct ModelStore {
     objects: BTreeMap<Key, Bytes>,
     lie: Option<Lie>,
+    ignores_after: bool,
     /// Creates that were answered as successful.
     created: u64,
 }
@@ -45,12 +47,19 @@ impl ModelStore {
         ModelStore { lie: Some(lie), ..ModelStore::default() }
     }
 
+    /// The same store, but that it lists all that begins with a prefix, wherever a listing is to
+    /// begin, as some do.
+    pub fn ignoring_after(self) -> ModelStore {
+        ModelStore { ignores_after: true, ..self }
+    }
+
     /// Carries a request out, now and whole.
     pub fn apply(&mut self, effect: &StorageEffect) -> StorageAnswer {
         let id = effect.id();
         match effect {
-            StorageEffect::List { prefix, .. } => {
-                StorageAnswer::Listed { id, result: Ok(self.list(prefix)) }
+            StorageEffect::List { prefix, after, .. } => {
+                let after = after.as_ref().filter(|_| !self.ignores_after);
+                StorageAnswer::Listed { id, result: Ok(self.list(prefix, after)) }
             }
             StorageEffect::FetchRange { key, range, .. } => {
                 let result = self.read(key).and_then(|bytes| {
@@ -86,11 +95,13 @@ impl ModelStore {
         self.objects.iter()
     }
 
-    fn list(&self, prefix: &str) -> Vec<Listed> {
-        let from = self
-            .objects
-            .range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
-        from.take_while(|(key, _)| key.starts_with(prefix))
+    fn list(&self, prefix: &Key, after: Option<&Key>) -> Vec<Listed> {
+        let from = match after.filter(|after| *after >= prefix) {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Included(prefix),
+        };
+        let from = self.objects.range::<Key, _>((from, Bound::Unbounded));
+        from.take_while(|(key, _)| key.starts_with(&**prefix))
             .map(|(key, bytes)| Listed { key: key.clone(), size: bytes.len() as u64 })
             .collect()
     }
@@ -268,6 +279,24 @@ mod tests {
         StorageEffect::PutObject { id: RequestId(1), key: key.into(), payload, time_limit: LIMIT }
     }
 
+    fn list(after: Option<&str>) -> StorageEffect {
+        let (prefix, after) = ("p/".into(), after.map(Key::from));
+        StorageEffect::List { id: RequestId(8), prefix, after, time_limit: LIMIT }
+    }
+
+    fn keys(keys: &[&str]) -> Vec<Key> {
+        keys.iter().map(|key| Key::from(*key)).collect()
+    }
+
+    fn listed(answer: &StorageAnswer) -> Vec<Key> {
+        match answer {
+            StorageAnswer::Listed { result: Ok(listing), .. } => {
+                listing.iter().map(|listed| listed.key.clone()).collect()
+            }
+            other => panic!("{other:?} answers no listing"),
+        }
+    }
+
     fn created(answer: &StorageAnswer) -> Result<(), StoreErrorKind> {
         match answer {
             StorageAnswer::CreateResult { result, .. } => result.clone().map_err(|e| e.kind),
@@ -310,14 +339,11 @@ mod tests {
         assert_eq!(fetched("p/a", 1..3).unwrap(), &b"el"[..]);
         assert_eq!(fetched("p/a", 1..6), Err(StoreErrorKind::Transient));
         assert_eq!(fetched("p/c", 0..1), Err(StoreErrorKind::NotFound));
-        let list = StorageEffect::List { id: RequestId(8), prefix: "p/".into(), time_limit: LIMIT };
-        match store.apply(&list) {
-            StorageAnswer::Listed { result, .. } => {
-                let keys: Vec<_> = result.unwrap().into_iter().map(|l| (l.key, l.size)).collect();
-                assert_eq!(keys, [("p/a".into(), 5), ("p/b".into(), 5)]);
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(listed(&store.apply(&list(None))), keys(&["p/a", "p/b"]));
+        assert_eq!(listed(&store.apply(&list(Some("p/a")))), keys(&["p/b"]));
+        assert_eq!(listed(&store.apply(&list(Some("o")))), keys(&["p/a", "p/b"]));
+        let mut store = store.ignoring_after();
+        assert_eq!(listed(&store.apply(&list(Some("p/a")))), keys(&["p/a", "p/b"]));
     }
 
     #[test]
@@ -326,19 +352,13 @@ mod tests {
         for key in ["p/b", "p/d"] {
             store.apply(&put(key, b"hello"));
         }
-        let list = StorageEffect::List { id: RequestId(8), prefix: "p/".into(), time_limit: LIMIT };
-        let mut request = Request::new(Time::ZERO, list);
+        let mut request = Request::new(Time::ZERO, list(None));
         request.take_effect(&mut store);
         for key in ["p/a", "p/c", "p/e"] {
             store.apply(&put(key, b"hello"));
         }
-        match request.end(&mut store, Fate::Honest).0 {
-            StorageAnswer::Listed { result, .. } => {
-                let keys: Vec<_> = result.unwrap().into_iter().map(|listed| listed.key).collect();
-                assert_eq!(keys, ["p/b", "p/c", "p/d", "p/e"].map(Key::from));
-            }
-            other => panic!("{other:?}"),
-        }
+        let (answer, _) = request.end(&mut store, Fate::Honest);
+        assert_eq!(listed(&answer), keys(&["p/b", "p/c", "p/d", "p/e"]));
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub fn run_lying(plan: &Plan, lie: Lie) -> Checked<Trace> {
 }
 
 fn run_with(plan: &Plan, store: ModelStore) -> Checked<Trace> {
+    let store = if plan.ignores_after { store.ignoring_after() } else { store };
     let mut at = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(plan.options.clone(), store);

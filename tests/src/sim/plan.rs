@@ -13,6 +13,8 @@ use crate::model::{Failure, Fate};
 pub struct Plan {
     /// The options of each opening, in turn.
     pub options: Vec<Options>,
+    /// Whether listings begin where the store likes.
+    pub ignores_after: bool,
     /// What happens.
     pub steps: Vec<Step>,
 }
@@ -88,6 +90,7 @@ impl Plan {
         let mut rng = Rng::new(seed);
         let mood = *rng.pick(&[Mood::Fair, Mood::Rough, Mood::Rough, Mood::Foul]);
         let options = (0..3).map(|_| random_options(&mut rng)).collect();
+        let ignores_after = rng.below(4) == 0;
         let length = 40 + rng.below(240) as usize;
         let mut steps = Vec::new();
         while steps.len() < length {
@@ -97,7 +100,7 @@ impl Plan {
                 _ => add_takeover(&mut steps, &mut rng, mood),
             }
         }
-        Plan { options, steps }
+        Plan { options, ignores_after, steps }
     }
 }
 

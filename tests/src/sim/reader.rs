@@ -62,6 +62,12 @@ pub(super) fn read_region(
             .map_err(|error| Violation(format!("no plan for region {region}: {error}")))?;
         ensure!(plan.segments.len() <= SEGMENTS_PER_PLAN, "the plan was not cut");
         for planned in plan.segments {
+            let meta = planned.meta;
+            ensure!(
+                from <= meta.max_id && meta.min_id <= plan.through,
+                "{meta:?} holds nothing of region {region} from {from} through {}",
+                plan.through
+            );
             segments += 1;
             let damage = segments % 4 == 0;
             entries.extend(read_segment(writer, store, now, planned, damage)?);

@@ -3,14 +3,14 @@
 mod calls;
 mod effects;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
 
 use bytes::Bytes;
 use sealog_core::event::{Append, Event, StorageAnswer, StorageEffect};
 use sealog_core::format::{Object, ReservedContent};
 use sealog_core::opening::{Identity, Opening, OpeningEvent};
-use sealog_core::{EntryId, Options, Prefix, RegionId, RequestId, Time, Writer};
+use sealog_core::{EntryId, Key, Options, Prefix, RegionId, RequestId, Time, Writer};
 
 use super::Trace;
 use super::journal::{Checked, Journal, Violation, Waiter, ensure};
@@ -32,6 +32,8 @@ pub struct World {
     journal: Journal,
     hasher: DefaultHasher,
     effects: u64,
+    /// How many calls were made. Now and then one comes with an earlier time than before.
+    calls: u64,
     /// How many payloads were made.
     payloads: u64,
 }
@@ -41,14 +43,16 @@ struct Instance {
     machine: Machine,
     /// What is under way, in the order in which it was asked for.
     requests: Vec<Request>,
+    /// The latest time that the machine was told.
+    told: Time,
     /// What it asked for so far: no two requests are named alike.
     asked: BTreeSet<RequestId>,
     /// The answer that arrived last.
     answered: Option<StorageAnswer>,
     /// A request of its opening ended badly, so the opening may fail.
     faults: bool,
-    /// A fetch of its opening arrived damaged.
-    damage: bool,
+    /// How many fetches of each object arrived damaged.
+    damaged: BTreeMap<Key, u32>,
 }
 
 #[derive(Debug)]
@@ -81,6 +85,7 @@ impl World {
             journal: Journal::default(),
             hasher: DefaultHasher::new(),
             effects: 0,
+            calls: 0,
             payloads: 0,
         }
     }
@@ -262,23 +267,31 @@ impl World {
         self.instances.push(Instance {
             machine,
             requests: Vec::new(),
+            told: self.now,
             asked: BTreeSet::new(),
             answered: None,
             faults: false,
-            damage: false,
+            damaged: BTreeMap::new(),
         });
         self.drain(who)
     }
 
     fn call(&mut self, who: usize, event: Event<Waiter>) -> Checked {
-        if let Machine::Writer(writer) = &mut self.instances[who].machine {
-            writer.handle(self.now, event);
+        self.calls += 1;
+        let early = Time::from_nanos(self.now.as_nanos() / 2);
+        let now = if self.calls.is_multiple_of(7) { early } else { self.now };
+        let instance = &mut self.instances[who];
+        instance.told = instance.told.max(now);
+        if let Machine::Writer(writer) = &mut instance.machine {
+            writer.handle(now, event);
         }
         self.drain(who)
     }
 
     fn tick(&mut self, who: usize) -> Checked {
-        match &mut self.instances[who].machine {
+        let instance = &mut self.instances[who];
+        instance.told = self.now;
+        match &mut instance.machine {
             Machine::Opening(opening) => opening.handle(self.now, OpeningEvent::Tick),
             Machine::Writer(writer) => writer.handle(self.now, Event::Tick),
             Machine::Gone => {}
@@ -286,20 +299,22 @@ impl World {
         self.drain(who)
     }
 
-    fn answer(&mut self, who: usize, now: Time, answer: StorageAnswer) -> Checked {
-        match &mut self.instances[who].machine {
-            Machine::Opening(opening) => opening.handle(now, OpeningEvent::Storage(answer)),
-            Machine::Writer(writer) => writer.handle(now, Event::Storage(answer)),
+    fn answer(&mut self, who: usize, answer: StorageAnswer) -> Checked {
+        let instance = &mut self.instances[who];
+        instance.told = self.now;
+        match &mut instance.machine {
+            Machine::Opening(opening) => opening.handle(self.now, OpeningEvent::Storage(answer)),
+            Machine::Writer(writer) => writer.handle(self.now, Event::Storage(answer)),
             Machine::Gone => {}
         }
         self.drain(who)
     }
 
-    /// An answer that nobody waits for, by a clock that goes wrong, changes nothing.
+    /// An answer that nobody waits for changes nothing.
     fn echo(&mut self, who: usize) -> Checked {
         let Some(answer) = self.instances[who].answered.clone() else { return Ok(()) };
         let effects = self.effects;
-        self.answer(who, Time::ZERO, answer)?;
+        self.answer(who, answer)?;
         ensure!(self.effects == effects, "an answer that came twice had an effect");
         Ok(())
     }
@@ -308,11 +323,13 @@ impl World {
         let instance = &mut self.instances[who];
         let request = instance.requests.remove(pick);
         instance.faults |= fate != Fate::Honest;
-        instance.damage |= fate == Fate::Damaged;
+        if fate == Fate::Damaged {
+            *instance.damaged.entry(request.effect.key().clone()).or_default() += 1;
+        }
         let (answer, late) = request.end(&mut self.store, fate);
         self.adrift.extend(late);
         self.instances[who].answered = Some(answer.clone());
-        self.answer(who, self.now, answer)
+        self.answer(who, answer)
     }
 
     /// Time passes. Requests time out, and ticks come, at their moments.

@@ -1,6 +1,7 @@
 //! The checks of what a writer says: each waiter is answered once, as what happened allows, in
 //! order (DESIGN.md sections 5 and 7, and section 13, 6).
 
+use sealog_core::error::Operation;
 use sealog_core::event::{Answer, Append, Appended, Notice};
 use sealog_core::format::Header;
 use sealog_core::{EntryId, Error, Outcome, RegionId, Stats, Time};
@@ -212,10 +213,11 @@ impl Journal {
                         "{key} holds {held:?}, which is no conflict"
                     );
                 }
-                if let Error::Store { key, source, .. } = error
+                if let Error::Store { operation, key, source } = error
                     && source.is_retryable()
                 {
-                    self.may_give_up(instance, now, key)?;
+                    let create = (*operation == Operation::Create).then_some(key);
+                    self.may_give_up(instance, now, create)?;
                 }
                 let state = self.instance(instance)?;
                 state.rolled_back = true;
@@ -247,7 +249,7 @@ impl Journal {
         &mut self,
         instance: usize,
         stats: &Stats,
-        requests: usize,
+        creates: usize,
     ) -> Checked {
         let live = self.first_live();
         let Journal { instances, tally, .. } = self;
@@ -267,8 +269,8 @@ impl Journal {
         tally.count_if(state.order.len() > admitted, Reached::Queued);
         state.admitted = admitted;
         ensure!(
-            requests <= state.max_in_flight,
-            "{requests} creates run at once, {} may",
+            creates <= state.max_in_flight,
+            "{creates} creates run at once, {} may",
             state.max_in_flight
         );
         let boundary = live.unwrap_or(state.durable.sequence.next());

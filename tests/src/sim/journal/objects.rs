@@ -9,7 +9,7 @@ use sealog_core::event::Payload;
 use sealog_core::format::{Header, Object};
 use sealog_core::{EntryId, Key, Link, RegionId, Time};
 
-use super::{Checked, Journal, Place, SentObject, Violation, ensure, of};
+use super::{AppendFate, Checked, Journal, Place, SentObject, Violation, ensure, of};
 
 impl Journal {
     /// A put is sent.
@@ -110,13 +110,26 @@ impl Journal {
         Ok(places)
     }
 
-    /// A create that failed in a way that may pass is not repeated any more.
-    pub(super) fn may_give_up(&self, instance: usize, now: Time, key: &Key) -> Checked {
-        let state = of(&self.instances, instance)?;
+    /// Whether an instance waits for the object that it put at a key. (It may look at others.)
+    pub(in crate::sim) fn is_creating(&self, instance: usize, key: &Key) -> bool {
         let mut sent = self.sent.iter().rev();
         let sent = sent.find(|(link, sent)| sent.instance == instance && is_key_of(key, **link));
+        let waits = |(append, _): &Place| self.appends[*append].fate == AppendFate::Pending;
+        sent.is_some_and(|(_, sent)| sent.entries.values().any(waits))
+    }
+
+    /// A create that failed in a way that may pass is not repeated any more; without a key it is
+    /// the oldest one, whose guard failed.
+    pub(super) fn may_give_up(&self, instance: usize, now: Time, key: Option<&Key>) -> Checked {
+        let state = of(&self.instances, instance)?;
+        let oldest = state.pending.first().and_then(|append| self.appends[*append].sent);
+        let mut sent = self.sent.iter().rev().filter(|(_, sent)| sent.instance == instance);
+        let sent = sent.find(|(link, _)| match key {
+            Some(key) => is_key_of(key, **link),
+            None => Some(**link) == oldest,
+        });
         let Some((link, sent)) = sent else {
-            return Err(Violation(format!("{key} was rolled back and never put")));
+            return Err(Violation(format!("{key:?} was rolled back and never put")));
         };
         let (earliest, latest) = sent.next_attempt(state.retry_for);
         let next = earliest.max(now.after(delay(sent.attempts)));

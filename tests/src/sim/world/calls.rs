@@ -12,6 +12,7 @@ use crate::sim::reader::{self, Span};
 
 impl World {
     pub(super) fn read(&mut self, who: usize) -> Checked<Observed> {
+        self.instances[who].told = self.now;
         let Machine::Writer(writer) = &mut self.instances[who].machine else {
             return Err(Violation("nobody is there to read".into()));
         };

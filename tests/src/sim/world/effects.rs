@@ -35,6 +35,7 @@ impl World {
                     self.trace(&recovered.start);
                     let (start, options) = (recovered.start, recovered.options.clone());
                     let writer = Writer::new(self.now, *recovered);
+                    self.instances[who].told = self.now;
                     self.instances[who].machine = Machine::Writer(Box::new(writer));
                     let observed = self.read(who)?;
                     self.journal.opened(&observed)?;
@@ -54,11 +55,14 @@ impl World {
         self.journal.tally.count(Reached::NotOpened);
         let excused = match error {
             Error::Store { .. } => instance.faults,
+            // By an object of its own only after an answer was lost.
             Error::Contended { key, .. } => {
                 self.journal.tally.count(Reached::Contended);
-                self.store.get(key).is_some_and(|bytes| !is_start_object_of(bytes, who))
+                let found = self.store.get(key);
+                instance.faults || found.is_some_and(|bytes| !is_start_object_of(bytes, who))
             }
-            Error::Corrupted { .. } => instance.damage,
+            // What does not verify is fetched once more.
+            Error::Corrupted { key, .. } => instance.damaged.get(key).is_some_and(|n| *n > 1),
             _ => false,
         };
         ensure!(excused, "the log does not open: {error}");
@@ -66,6 +70,7 @@ impl World {
     }
 
     pub(super) fn drain_writer(&mut self, who: usize) -> Checked {
+        let told = self.instances[who].told;
         let stopped_before = self.journal.is_stopped(who);
         loop {
             let Machine::Writer(writer) = &mut self.instances[who].machine else { return Ok(()) };
@@ -74,7 +79,7 @@ impl World {
                 Effect::Storage(effect) => {
                     ensure!(!stopped_before, "after stop: {effect:?}");
                     if let StorageEffect::PutObject { key, payload, .. } = &effect {
-                        self.journal.put(who, self.now, key, payload)?;
+                        self.journal.put(who, told, key, payload)?;
                     }
                     self.request(who, effect)?;
                 }
@@ -92,14 +97,19 @@ impl World {
                 }
                 Effect::Notice(notice) => {
                     self.trace(&notice);
-                    self.journal.notice(who, self.now, &notice, &self.store)?;
+                    self.journal.notice(who, told, &notice, &self.store)?;
                 }
             }
         }
         let instance = &self.instances[who];
         let Machine::Writer(writer) = &instance.machine else { return Ok(()) };
         writer.check();
-        self.journal.after_event(who, &writer.stats(), instance.requests.len())?;
+        let creates = instance.requests.iter().filter(|request| match &request.effect {
+            StorageEffect::PutObject { .. } => true,
+            StorageEffect::ReadBack { key, .. } => self.journal.is_creating(who, key),
+            StorageEffect::List { .. } | StorageEffect::FetchRange { .. } => false,
+        });
+        self.journal.after_event(who, &writer.stats(), creates.count())?;
         for region in REGIONS {
             let (durable, latest) = (writer.durable(region), writer.latest(region));
             let expected = self.journal.durable(region);
