@@ -313,6 +313,10 @@ impl World {
     /// An answer that nobody waits for changes nothing.
     fn echo(&mut self, who: usize) -> Checked {
         let Some(answer) = self.instances[who].answered.clone() else { return Ok(()) };
+        // What time alone brings comes with a tick.
+        if self.next_tick(who).is_some_and(|at| at <= self.now) {
+            self.tick(who)?;
+        }
         let effects = self.effects;
         self.answer(who, answer)?;
         ensure!(self.effects == effects, "an answer that came twice had an effect");
