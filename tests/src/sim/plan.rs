@@ -229,8 +229,8 @@ fn random_fate(rng: &mut Rng, mood: Mood) -> Fate {
     match rng.below(16) {
         0..=4 => Fate::AnswerLost(failure),
         5..=9 => Fate::NoEffect(failure),
-        10..=13 => Fate::Late(failure),
-        14 => Fate::SaysExists,
+        10..=12 => Fate::Late(failure),
+        13 => Fate::SaysExists,
         _ => Fate::Damaged,
     }
 }
