@@ -133,7 +133,8 @@ impl World {
                 let who = self.running()?;
                 let observed = self.read(who)?;
                 self.journal.reads(&observed)?;
-                self.read_spans(who, &observed)
+                self.read_spans(who, &observed)?;
+                self.drain(who)
             }
             Step::TakeEffect(pick) => {
                 if let Some(instance) = self.instances.last_mut()
