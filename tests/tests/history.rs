@@ -68,25 +68,36 @@ fn whatever_steps_are_left_out_history_is_what_was_acknowledged() {
 }
 
 /// What the checkers say of a store that lies, over the first seeds.
-fn caught(lie: Lie) -> Vec<String> {
-    let violations = (0..40).filter_map(|seed| run_lying(&Plan::random(seed), lie).err());
-    violations.map(|violation| violation.to_string()).collect()
+fn caught(lie: Lie, verify_store: bool) -> Vec<String> {
+    let violation = |seed| {
+        let mut plan = Plan::random(seed);
+        plan.options.iter_mut().for_each(|options| options.verify_store = verify_store);
+        run_lying(&plan, lie).err().map(|violation| violation.to_string())
+    };
+    (0..40).filter_map(violation).collect()
 }
 
 #[test]
 fn a_store_that_drops_what_it_acknowledged_is_caught() {
-    let caught = caught(Lie::DropsEvery(5));
+    let caught = caught(Lie::DropsEvery(5), true);
     assert!(caught.len() > 30, "{caught:#?}");
 }
 
 #[test]
 fn a_store_that_damages_what_it_stores_is_caught() {
-    let caught = caught(Lie::DamagesEvery(5));
+    let caught = caught(Lie::DamagesEvery(5), true);
     assert!(caught.len() > 30, "{caught:#?}");
 }
 
 #[test]
-fn a_store_that_overwrites_is_caught_or_refused() {
-    let caught = caught(Lie::Overwrites);
-    assert!(caught.len() > 30, "{caught:#?}");
+fn a_store_that_overwrites_is_refused() {
+    let caught = caught(Lie::Overwrites, true);
+    assert!(caught.len() == 40, "{caught:#?}");
+    assert!(caught.iter().all(|said| said.contains("does not honour conditional create")));
+}
+
+#[test]
+fn a_store_that_overwrites_and_is_not_checked_is_caught() {
+    let caught = caught(Lie::Overwrites, false);
+    assert!(caught.len() > 10, "{caught:#?}");
 }
