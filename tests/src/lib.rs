@@ -1,5 +1,8 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod model;
+pub mod sim;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
