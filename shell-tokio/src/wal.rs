@@ -62,6 +62,10 @@ impl Wal {
     /// [`Error::SequenceExhausted`]; [`Error::Store`] for a refusal of the store's at once, and for
     /// what may pass after [`Options::open_timeout`].
     ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, or in one whose time is not enabled.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future abandons the opening. It may already have taken the log over from
