@@ -217,8 +217,8 @@ impl Payload {
 /// What the shell tells a [`Writer`](crate::Writer).
 #[derive(Clone, Debug)]
 pub enum Event<W> {
-    /// Time has passed. Wanted at [`next_tick`](crate::Writer::next_tick) at the latest; a tick
-    /// too many is harmless.
+    /// Time has passed. Wanted at [`next_tick`](crate::Writer::next_tick); a tick too many is
+    /// harmless.
     Tick,
     /// Append these entries, all in one object. Acknowledged with [`Answer::Appended`].
     Append {

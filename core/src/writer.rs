@@ -39,11 +39,12 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 /// - [`handle`](Writer::handle) takes one event and the time at which it happened. It never blocks
 ///   and never panics, whatever the event. Time never goes back; an earlier time counts as the
 ///   latest one that was handed in.
-/// - After each event, [`poll_effect`](Writer::poll_effect) is drained to dry. Each
+/// - Then [`poll_effect`](Writer::poll_effect) is drained to dry. Several events that are there at
+///   once may be handed in before: appends that come together share an object. Each
 ///   [`Effect::Storage`] is carried out once and answered once, with [`Event::Storage`]; answers
 ///   may come in any order, and one that is not waited for changes nothing.
-/// - Then [`next_tick`](Writer::next_tick) says when to send [`Event::Tick`] at the latest, if no
-///   other event comes before. A tick too many is harmless.
+/// - Then [`next_tick`](Writer::next_tick) says when to send [`Event::Tick`]; that may be now, and
+///   other events do not stand in for it. A tick too many is harmless.
 /// - A waiter `W` travels in with an event and out again in exactly one [`Effect::Ack`] or
 ///   [`Effect::FailWaiters`]. A shell that goes away calls [`abandon`](Writer::abandon), which
 ///   gives back all of them.
@@ -158,7 +159,7 @@ impl<W> Writer<W> {
             return;
         }
         match event {
-            Event::Tick => {}
+            Event::Tick => self.seal_if_due(),
             Event::Append { append, waiter } => self.append(append, waiter),
             Event::Flush { waiter } => self.flush(waiter),
             Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
@@ -187,14 +188,11 @@ impl<W> Writer<W> {
         self.effects.pop_front()
     }
 
-    /// When to send a tick at the latest; `None` while nothing depends on time.
+    /// When to send a tick, at the latest; it may be now or past. `None` while nothing depends on
+    /// time.
     pub fn next_tick(&self) -> Option<Time> {
-        if self.fencing.is_some() || !matches!(self.state, State::Running | State::Stopping) {
-            return None;
-        }
-        let may_seal = self.has_free_slot() && self.has_room();
-        let timed_seal = self.timed_seal_at().filter(|_| may_seal);
-        [timed_seal, self.pipeline.next_repeat()].into_iter().flatten().min()
+        let repeat = self.pipeline.next_repeat().filter(|_| self.is_active());
+        [self.next_timed_seal(), repeat].into_iter().flatten().min()
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused
@@ -473,11 +471,11 @@ impl<W> Writer<W> {
 
     /// Everything that became possible by an event.
     fn advance(&mut self) {
-        if self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping) {
+        if self.is_active() {
             self.index_created();
             self.raise_floor();
             self.admit_queued();
-            self.seal_if_due();
+            self.seal_if_wanted();
             self.start_creates();
         }
         self.finish_stop();
@@ -491,15 +489,30 @@ impl<W> Writer<W> {
         }
     }
 
+    fn seal_if_wanted(&mut self) {
+        if self.seal_wanted && self.open.is_some() && self.has_room() {
+            self.seal();
+        }
+    }
+
+    /// By time a batch seals at a tick and at nothing else, so that of many appends that came
+    /// together the first does not leave alone.
     fn seal_if_due(&mut self) {
-        let timed = self.timed_seal_at().is_some_and(|at| at <= self.now) && self.has_free_slot();
-        if self.open.is_none() || !self.has_room() || !(self.seal_wanted || timed) {
-            return;
-        }
-        if !self.seal_wanted {
+        if self.next_timed_seal().is_some_and(|at| at <= self.now) {
             self.last_timed_seal = Some(self.now);
+            self.seal();
         }
-        self.seal();
+    }
+
+    /// When a tick would seal the open batch: only while a create slot is free.
+    fn next_timed_seal(&self) -> Option<Time> {
+        let may = self.is_active() && self.has_free_slot() && self.has_room();
+        self.timed_seal_at().filter(|_| may)
+    }
+
+    /// Whether batches are still made, started and indexed.
+    fn is_active(&self) -> bool {
+        self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping)
     }
 
     /// When the open batch seals by time: a lone append on an idle log leaves after `linger`, and

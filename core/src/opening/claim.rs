@@ -53,6 +53,8 @@ impl Opening {
             Err(failure) => failure,
         };
         match failure.kind {
+            // It may be our own, whose answer was lost: that is no start anew.
+            StoreErrorKind::Exists if request.repeated => self.list(self.now),
             StoreErrorKind::Exists => {
                 // Most often the tip's writer, which still runs.
                 let names = super::recover::names(&self.known);
