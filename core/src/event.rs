@@ -232,6 +232,15 @@ pub enum Event<W> {
         /// Answered once.
         waiter: W,
     },
+    /// Answer [`Answer::Done`] when no id of the region at or below `id` waits to become durable.
+    WaitDurable {
+        /// The region.
+        region: RegionId,
+        /// The id; one above everything handed out waits for what was handed out.
+        id: EntryId,
+        /// Answered once.
+        waiter: W,
+    },
     /// Raise the region's watermark: entries at or below `id` are hidden and no longer keep
     /// objects. Answered with [`Answer::Done`].
     Obsolete {
@@ -315,9 +324,9 @@ pub enum Effect<W> {
 /// What a waiter is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To [`Event::Append`]: the entries are durable.
+    /// To [`Event::Append`]: the entries are durable, or in `enqueued` admitted.
     Appended(Appended),
-    /// To [`Event::Flush`], [`Event::Obsolete`] and [`Event::Stop`].
+    /// To [`Event::Flush`], [`Event::WaitDurable`], [`Event::Obsolete`] and [`Event::Stop`].
     Done,
     /// To [`Event::SegmentReadFailed`].
     Verdict(Verdict),
@@ -443,6 +452,31 @@ pub enum Notice {
         batches: u64,
         /// Why.
         error: Error,
+    },
+    /// The store refuses creates, so the log takes nothing more until one succeeds.
+    Failing {
+        /// The refusal.
+        error: Error,
+    },
+    /// A create succeeded: the log takes appends again.
+    Healthy,
+    /// Appends have been waiting for their place for long.
+    Stalled {
+        /// How many.
+        appends: u64,
+        /// For how long the first.
+        age: Duration,
+        /// Bytes that are admitted and not durable.
+        backlog: u64,
+    },
+    /// A create has been under way for long.
+    SlowCreate {
+        /// The key.
+        key: Key,
+        /// For how long.
+        age: Duration,
+        /// Bytes that are admitted and not durable.
+        backlog: u64,
     },
     /// The writer ended with a terminal error.
     Poisoned {

@@ -163,7 +163,7 @@ pub use error::{
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
 pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
-pub use options::{OnCorruptedSegment, Options};
+pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
     Hole, PlannedSegment, ReadPlan, SegmentOutcome, SegmentRead, SegmentReadEffect,
     SegmentReadEvent, SegmentRef,

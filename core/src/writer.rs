@@ -1,12 +1,15 @@
 //! The Writer machine: state and dispatch (DESIGN.md section 5).
 
 mod create;
+mod failing;
 mod fence;
 mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
+mod stall;
 mod stop;
+mod wait;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -16,7 +19,9 @@ use core::time::Duration;
 use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
-use crate::batch::{Batch, entries_per_region};
+use self::stall::Warned;
+use self::wait::FailedSequences;
+use crate::batch::{Batch, WaitingAppend, entries_per_region};
 use crate::catalog::{Catalog, RegionInfo};
 use crate::error::{AppendUnit, Error, Outcome};
 use crate::event::{
@@ -25,7 +30,7 @@ use crate::event::{
 use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
-use crate::options::Options;
+use crate::options::{AckMode, Options};
 use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
 use crate::rules::Rules;
 use crate::stats::Stats;
@@ -82,6 +87,14 @@ pub struct Writer<W> {
     pipeline: Pipeline<W>,
     floor: Option<Floor<W>>,
     fencing: Option<Fencing<W>>,
+    /// In `enqueued`: what writes fail with while the store refuses creates.
+    failing: Option<Error>,
+    failed: FailedSequences,
+    /// Why a create was repeated last.
+    last_failure: Option<Error>,
+    /// In `enqueued`: acknowledged entries that were dropped.
+    lost_entries: u64,
+    warned: Warned,
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
     watched: BTreeSet<RegionId>,
@@ -93,8 +106,11 @@ pub struct Writer<W> {
 enum State {
     Running,
     /// Stop began; what is in flight runs out.
-    Stopping,
-    Stopped,
+    Stopping {
+        began: Time,
+    },
+    /// With what could not be saved.
+    Stopped(Option<Error>),
     /// The first terminal error, which stays.
     Poisoned(Arc<Error>),
 }
@@ -141,6 +157,11 @@ impl<W> Writer<W> {
             pipeline: Pipeline::new(),
             floor: None,
             fencing: None,
+            failing: None,
+            failed: FailedSequences::default(),
+            last_failure: None,
+            lost_entries: 0,
+            warned: Warned::default(),
             stops: Vec::new(),
             watched: BTreeSet::new(),
             effects: VecDeque::new(),
@@ -159,9 +180,13 @@ impl<W> Writer<W> {
             return;
         }
         match event {
-            Event::Tick => self.seal_if_due(),
+            Event::Tick => {
+                self.seal_if_due();
+                self.warn();
+            }
             Event::Append { append, waiter } => self.append(append, waiter),
             Event::Flush { waiter } => self.flush(waiter),
+            Event::WaitDurable { region, id, waiter } => self.wait_durable(region, id, waiter),
             Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
             Event::Stop { waiter } => self.stop(waiter),
             Event::Watch { region } => {
@@ -191,8 +216,14 @@ impl<W> Writer<W> {
     /// When to send a tick, at the latest; it may be now or past. `None` while nothing depends on
     /// time.
     pub fn next_tick(&self) -> Option<Time> {
-        let repeat = self.pipeline.next_repeat().filter(|_| self.is_active());
-        [self.next_timed_seal(), repeat].into_iter().flatten().min()
+        if !self.is_active() {
+            return None;
+        }
+        let over = self.deadline_passed();
+        let repeat = self.pipeline.next_repeat().filter(|_| !over);
+        let deadline = self.deadline().filter(|_| !over && !self.pipeline.is_empty());
+        let wanted = [self.next_timed_seal(), repeat, deadline, self.next_warning()];
+        wanted.into_iter().flatten().min()
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused
@@ -208,8 +239,8 @@ impl<W> Writer<W> {
     pub fn abandon(&mut self) {
         self.effects
             .retain(|effect| matches!(effect, Effect::Ack { .. } | Effect::FailWaiters { .. }));
-        if matches!(self.state, State::Running | State::Stopping) {
-            self.state = State::Stopped;
+        if matches!(self.state, State::Running | State::Stopping { .. }) {
+            self.state = State::Stopped(None);
         }
         let error = Error::Stopped;
         let (batches, deferred) = match self.fencing.take() {
@@ -267,6 +298,7 @@ impl<W> Writer<W> {
         Stats {
             indexed_objects: self.catalog.object_count(),
             indexed_bytes: self.catalog.byte_count(),
+            failing: u64::from(self.failing.is_some()),
             in_flight_creates: self.pipeline.slots() as u64,
             reclaim_boundary: self.catalog.boundary().0,
             ..self.stats.clone()
@@ -276,7 +308,7 @@ impl<W> Writer<W> {
     /// Whether nothing more comes of this writer by itself: it was stopped, or ended with a
     /// terminal error, and nothing is in flight. Calls are still answered.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.state, State::Stopped)
+        matches!(self.state, State::Stopped(_))
             || matches!(self.state, State::Poisoned(_)) && self.pipeline.is_quiet()
     }
 
@@ -341,9 +373,10 @@ impl<W> Writer<W> {
                 .open
                 .as_ref()
                 .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
-            assert!(self.floor.is_some() || self.fencing.is_some() || full && !self.has_room());
+            let held = self.floor.is_some() || self.is_over_threshold(&first.append);
+            assert!(held || self.fencing.is_some() || full && !self.has_room());
         }
-        if matches!(self.state, State::Stopped | State::Poisoned(_)) {
+        if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
             assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
         }
         let fenced = self.fencing.iter().flat_map(|fencing| &fencing.batches);
@@ -363,15 +396,16 @@ impl<W> Writer<W> {
             return self.effects.push_back(Effect::Ack { waiter, answer });
         }
         let queued = QueuedAppend { append, waiter, arrived: self.now };
-        if self.queue.is_empty() {
-            self.admit_or_queue(queued);
-        } else {
+        if !self.queue.is_empty() {
             self.queue.push_back(queued);
+            self.stats.stalled_appends_total += 1;
+        } else if !self.admit_or_queue(queued) {
+            self.stats.stalled_appends_total += 1;
         }
     }
 
     fn is_admissible(&self, append: &Append) -> Result<(), Error> {
-        self.is_running()?;
+        self.may_write()?;
         let mut size = 0;
         for (region, payload) in append.entries() {
             if region.is_reserved() {
@@ -417,6 +451,11 @@ impl<W> Writer<W> {
         if self.floor.is_some() {
             return Admission::Later;
         }
+        if self.is_over_threshold(append) {
+            // So that there is an upload to wait for.
+            self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
+            return Admission::Later;
+        }
         if let Some(open) = &self.open
             && (self.is_full(open) || !open.has_positions_for(append))
         {
@@ -439,22 +478,29 @@ impl<W> Writer<W> {
         self.stats.appended_entries_total += append.entries().len() as u64;
         self.stats.appended_bytes_total +=
             append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
-        open.admit(&append, waiter, arrived);
+        let ids = open.admit(&append);
         self.stats.unpersisted_bytes += open.bytes() - before;
+        match self.options.ack_mode {
+            AckMode::Durable => open.appends.push(WaitingAppend { waiter, ids, arrived }),
+            AckMode::Enqueued => {
+                self.stats.append_ack.record_duration(self.now.since(arrived));
+                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            }
+        }
         if open.bytes() >= self.options.max_batch_bytes {
             self.seal_wanted = true;
         }
     }
 
     fn flush(&mut self, waiter: W) {
-        if let Err(error) = self.is_running() {
+        if let Err(error) = self.may_write() {
             return self.fail(waiter, error);
         }
         if let Some(open) = &mut self.open {
-            open.flushes.push(waiter);
+            open.waits.push(waiter);
             self.seal_wanted = true;
         } else if let Some(last) = self.pipeline.last_mut() {
-            last.flushes.push(waiter);
+            last.waits.push(waiter);
         } else {
             self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
         }
@@ -483,9 +529,11 @@ impl<W> Writer<W> {
 
     fn admit_queued(&mut self) {
         while let Some(queued) = self.queue.pop_front() {
+            let stalled = self.now.since(queued.arrived);
             if !self.admit_or_queue(queued) {
                 return;
             }
+            self.stats.stalled_append.record_duration(stalled);
         }
     }
 
@@ -512,7 +560,7 @@ impl<W> Writer<W> {
 
     /// Whether batches are still made, started and indexed.
     fn is_active(&self) -> bool {
-        self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping)
+        self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping { .. })
     }
 
     /// When the open batch seals by time: a lone append on an idle log leaves after `linger`, and
@@ -566,14 +614,14 @@ impl<W> Writer<W> {
     fn is_running(&self) -> Result<(), Error> {
         match &self.state {
             State::Running => Ok(()),
-            State::Stopping | State::Stopped => Err(Error::Stopped),
+            State::Stopping { .. } | State::Stopped(_) => Err(Error::Stopped),
             State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         }
     }
 
     /// Says whether the object of a read that failed is still part of the log.
     fn judge_read(&mut self, segment: SegmentRef, waiter: W) {
-        if matches!(self.state, State::Stopped) {
+        if matches!(self.state, State::Stopped(_)) {
             return self.fail(waiter, Error::Stopped);
         }
         let indexed = self.catalog.is_indexed(segment.object);
@@ -616,6 +664,7 @@ impl<W> Event<W> {
             self,
             Event::Append { .. }
                 | Event::Flush { .. }
+                | Event::WaitDurable { .. }
                 | Event::Obsolete { .. }
                 | Event::Stop { .. }
         )
@@ -626,6 +675,7 @@ impl<W> Event<W> {
         match self {
             Event::Append { waiter, .. }
             | Event::Flush { waiter }
+            | Event::WaitDurable { waiter, .. }
             | Event::Obsolete { waiter, .. }
             | Event::Stop { waiter }
             | Event::SegmentReadFailed { waiter, .. } => Some(waiter),

@@ -104,7 +104,7 @@ impl<W> Writer<W> {
         self.pipeline.end_looks(link);
         self.stats.create_failures_total += 1;
         let source = StoreError { kind: StoreErrorKind::Transient, ..source };
-        self.repeat_or_roll_back(link, Error::Store { operation, key, source });
+        self.set_back(link, Error::Store { operation, key, source });
     }
 }
 
