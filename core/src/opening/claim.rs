@@ -2,6 +2,7 @@
 //! (DESIGN.md section 12, rules 1 and 2).
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::examine::Examined;
 use super::recover::{Selected, boundary};
@@ -11,7 +12,6 @@ use super::{Opening, Phase};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::format::{Header, SegmentMeta, WriterRecord};
 use crate::types::{Epoch, Link, ObjectSeq};
-use alloc::vec::Vec;
 
 /// A claim on its way.
 #[derive(Clone, Debug)]
@@ -25,9 +25,12 @@ pub(super) struct Claim {
 
 impl Opening {
     pub(super) fn claim(&mut self, sequence: ObjectSeq, selected: Selected) {
-        let Some(tip) = selected.tip().filter(|_| sequence.is_valid()) else {
+        // A claim that no start object could follow would only end a writer that still runs.
+        let room = selected.next_sequence_after(sequence, &self.known);
+        let (Some(tip), Some(_)) = (selected.tip(), room) else {
             return self.fail(Error::SequenceExhausted);
         };
+        self.suspicion = None;
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
         let header = Header {
             sequence,
