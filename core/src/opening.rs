@@ -50,7 +50,8 @@ use start::Start;
 ///
 /// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
 /// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
-/// the reason. (A listing after a claim of its own is no start anew: each closes one hole.)
+/// the reason. (A listing after a claim of its own is no start anew, since each closes one hole; a
+/// claim that does not stay is one.)
 #[derive(Clone, Debug)]
 pub struct Opening {
     prefix: Prefix,
@@ -64,6 +65,8 @@ pub struct Opening {
     effects: VecDeque<OpeningEffect>,
     /// How often it started again from the listing.
     restarts: u32,
+    /// Where it created a claim.
+    claimed: BTreeSet<ObjectSeq>,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
     /// What the last listing would have failed the opening with, if the next one says the same.
@@ -183,6 +186,7 @@ impl Opening {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
+            claimed: BTreeSet::new(),
             known: BTreeMap::new(),
             suspicion: None,
             relist: Backoff::new(),

@@ -32,6 +32,11 @@ impl Opening {
         };
         self.suspicion = None;
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
+        let key = self.prefix.object_key(sequence);
+        if self.claimed.contains(&sequence) && !self.may_start_again() {
+            // Something removes it, or no listing shows it.
+            return self.fail(Error::Contended { key, epoch: itself.epoch, writer: None });
+        }
         let header = Header {
             sequence,
             epoch: itself.epoch,
@@ -41,7 +46,6 @@ impl Opening {
         let record = record(&self.options, &self.identity);
         let (payload, segments) = encode(&header, &record);
         let size = payload.len();
-        let key = self.prefix.object_key(sequence);
         self.requests.push(Request::new(Purpose::Claim, key, Ask::Put(payload)));
         self.phase = Phase::Claiming(Claim { header, record, size, segments, selected });
     }
@@ -80,6 +84,7 @@ impl Opening {
         let writer = Some(Box::new(record));
         let object = Examined { header, size, segments, releases: None, writer };
         self.known.insert(header.sequence, object);
+        self.claimed.insert(header.sequence);
         if self.rules.list_after_claim {
             return self.list(self.now);
         }

@@ -242,7 +242,7 @@ fn succeeded(answer: &StorageAnswer) -> bool {
 #[test]
 fn an_opening_ends_whatever_comes_in() {
     let steps = RefCell::new(Steps::new());
-    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(1_500) };
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(6_000) };
     let run = TestRunner::new(config).run(&input(), |input| check(input, &mut steps.borrow_mut()));
     run.unwrap_or_else(|error| panic!("{error}"));
     let steps = steps.into_inner();

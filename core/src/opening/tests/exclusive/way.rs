@@ -110,6 +110,20 @@ fn no_start_object_comes_before_a_listing_shows_what_stands_in_the_way() {
 }
 
 #[test]
+fn a_claim_that_does_not_stay_is_repeated_open_attempts_times() {
+    let mut store = free();
+    for listing in 0..10 {
+        store.before(usize::from(listing == 0), Operation::List, prefix().objects(), |objects| {
+            objects.remove(&key(1)).unwrap();
+        });
+    }
+    let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
+    assert_eq!(contended(&run), (key(1), Epoch(2), None));
+    assert_eq!(run.claims(), [1, 1, 1, 1]);
+    assert_eq!(run.puts().len(), 4);
+}
+
+#[test]
 fn what_the_listing_after_the_claim_shows_is_history() {
     // The tip's writer had it under way. Our claim is above the tip no more.
     let mut store = free();
