@@ -25,7 +25,7 @@ use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::catalog::Catalog;
-use crate::error::{Error, StoreError, StoreErrorKind};
+use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
@@ -50,7 +50,8 @@ use start::Start;
 ///
 /// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
 /// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
-/// the reason. (A listing after a claim of its own is no start anew: each closes one hole.)
+/// the reason. (A listing after a claim of its own is no start anew, since each closes one hole; a
+/// claim that does not stay is one.)
 #[derive(Clone, Debug)]
 pub struct Opening {
     prefix: Prefix,
@@ -64,6 +65,8 @@ pub struct Opening {
     effects: VecDeque<OpeningEffect>,
     /// How often it started again from the listing.
     restarts: u32,
+    /// Where it created a claim.
+    claimed: BTreeSet<ObjectSeq>,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
     /// What the last listing would have failed the opening with, if the next one says the same.
@@ -183,6 +186,7 @@ impl Opening {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
+            claimed: BTreeSet::new(),
             known: BTreeMap::new(),
             suspicion: None,
             relist: Backoff::new(),
@@ -354,7 +358,6 @@ impl Opening {
 
     /// Claims what must be claimed, and goes on when nothing must.
     fn clear_the_way(&mut self, selected: Selected) {
-        self.suspicion = None;
         if let Some(sequence) = selected.to_claim(&self.known, self.rules) {
             return self.claim(sequence, selected);
         }
@@ -372,6 +375,7 @@ impl Opening {
             return;
         }
         if let Phase::Recovering(recovery) = core::mem::replace(&mut self.phase, Phase::Ended) {
+            self.suspicion = None;
             self.start(*recovery);
         }
     }
@@ -394,8 +398,11 @@ impl Opening {
             }
             _ => false,
         };
-        if confirmed || !self.rules.confirm_corruption || !self.may_start_again() {
+        if confirmed || !self.rules.confirm_corruption {
             return self.fail(error);
+        }
+        if !self.may_start_again() {
+            return self.fail(unconfirmed(error));
         }
         self.suspicion = Some(error.clone());
         self.notice(Notice::OpeningRetries { error });
@@ -432,6 +439,19 @@ impl Opening {
         self.phase = Phase::Ended;
         self.requests.clear();
         self.effects.push_back(last);
+    }
+}
+
+/// What no two listings in a row agreed on is not known to be damage: it may pass.
+fn unconfirmed(error: Error) -> Error {
+    match &error {
+        Error::Corrupted { key, .. } => {
+            let key = key.clone();
+            let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(error);
+            let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
+            Error::Store { operation: Operation::Read, key, source }
+        }
+        _ => error,
     }
 }
 
