@@ -121,8 +121,9 @@ fn a_claim_whose_answer_was_lost_stands() {
         store.fault(Operation::Create, key(1), Fault::AnswerLost(kind));
         let run = open(store);
         assert_eq!(run.opened().start, link(2, 3));
-        let puts = if kind == StoreErrorKind::Exists { 1 } else { 2 };
-        assert_eq!((run.claims().len(), run.restarts(), run.reads(1).len()), (puts, 1, 1));
+        // What a repeat finds may be our own: a lost answer is no start anew.
+        let (puts, restarts) = if kind == StoreErrorKind::Exists { (1, 1) } else { (2, 0) };
+        assert_eq!((run.claims().len(), run.restarts(), run.reads(1).len()), (puts, restarts, 1));
     }
 }
 
