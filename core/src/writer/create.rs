@@ -206,7 +206,7 @@ impl<W> Writer<W> {
             for waiter in batch.waits {
                 self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
             }
-            self.failed.forget_below(self.catalog.boundary());
+            self.failed.indexed(batch.link.sequence, self.catalog.boundary());
             if self.watched.is_empty() {
                 continue;
             }
