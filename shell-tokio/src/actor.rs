@@ -1,6 +1,6 @@
 //! The actor: the one task that owns the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
 
 use sealog_core::{
@@ -92,6 +92,9 @@ pub(crate) struct Actor {
     requests: Requests,
     clock: Clock,
     queue: mpsc::UnboundedReceiver<Queued>,
+    /// What was received and has to wait: a flush comes first, and appends before it wait for
+    /// their place in the machine.
+    held: VecDeque<Queued>,
     control: mpsc::UnboundedReceiver<Control>,
     watches: BTreeMap<RegionId, watch::Sender<Position>>,
     /// Why no durable position will change any more.
@@ -110,8 +113,8 @@ impl Actor {
         queue: mpsc::UnboundedReceiver<Queued>,
         control: mpsc::UnboundedReceiver<Control>,
     ) -> Actor {
-        let watches = BTreeMap::new();
-        Actor { writer, requests, clock, queue, control, watches, ended: None }
+        let (held, watches) = (VecDeque::new(), BTreeMap::new());
+        Actor { writer, requests, clock, queue, held, control, watches, ended: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -121,7 +124,7 @@ impl Actor {
         loop {
             self.carry_out_effects();
             let ticks = self.set(timer.as_mut());
-            let takes_appends = self.writer.accepts_appends();
+            let takes_appends = self.held.is_empty() && self.writer.accepts_appends();
             let mut answered = None;
             tokio::select! {
                 biased;
@@ -140,9 +143,8 @@ impl Actor {
             while let Some(answer) = answered.take().or_else(|| self.requests.try_next()) {
                 self.writer.handle(now, Event::Storage(answer));
             }
-            for queued in queued.drain(..) {
-                self.admit(now, queued);
-            }
+            self.held.extend(queued.drain(..));
+            self.admit_held(now);
             // What a caller submitted before it asked counts in the answer, and what is there before
             // a tick goes into the object that the tick seals.
             self.admit_waiting(now);
@@ -152,6 +154,7 @@ impl Actor {
             if self.writer.next_tick().is_some_and(|tick| tick <= now) {
                 self.writer.handle(now, Event::Tick);
             }
+            self.admit_held(now);
         }
     }
 
@@ -176,10 +179,21 @@ impl Actor {
         self.writer.handle(now, event);
     }
 
+    /// Hands over what is held. To the machine a flush covers what is admitted; to its caller, what
+    /// was submitted: so it waits until the appends before it have their place.
+    fn admit_held(&mut self, now: Time) {
+        while let Some(queued) = self.held.pop_front() {
+            if matches!(queued, Queued::Flush { .. }) && !self.writer.accepts_appends() {
+                return self.held.push_front(queued);
+            }
+            self.admit(now, queued);
+        }
+    }
+
     /// Hands over what is queued by now, as far as the machine takes it.
     fn admit_waiting(&mut self, now: Time) {
         for _ in 0..self.queue.len() {
-            if !self.writer.accepts_appends() {
+            if !self.held.is_empty() || !self.writer.accepts_appends() {
                 return;
             }
             let Ok(queued) = self.queue.try_recv() else { return };
@@ -257,7 +271,9 @@ impl Actor {
         while let Some(effect) = self.writer.poll_effect() {
             self.tell(effect);
         }
-        while let Ok(queued) = self.queue.try_recv() {
+        let held = std::mem::take(&mut self.held);
+        let queued = std::iter::from_fn(|| self.queue.try_recv().ok());
+        for queued in held.into_iter().chain(queued) {
             match queued {
                 Queued::Append { waiter, .. } => {
                     Waiter::Append(waiter).fail(&Error::Stopped, Outcome::NotWritten);

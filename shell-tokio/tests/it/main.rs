@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod dropping;
+mod ending;
+mod enqueued;
 mod ownership;
 mod reading;
 mod round_trip;
