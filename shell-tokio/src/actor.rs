@@ -167,7 +167,9 @@ impl Actor {
         let Some(wanted) = wanted.and_then(|time| self.clock.instant(time)) else {
             return false;
         };
-        if timer.deadline() != wanted {
+        // One that is set too early is left: setting it anew for every object costs more than
+        // waking up for nothing now and then, and a tick too many is harmless.
+        if timer.is_elapsed() || timer.deadline() > wanted {
             timer.reset(wanted);
         }
         true
