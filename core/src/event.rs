@@ -168,6 +168,9 @@ pub struct Listed {
     pub key: Key,
     /// Its size in bytes.
     pub size: u64,
+    /// When the store says it was written, in milliseconds since 1970. Only differences within one
+    /// listing are used.
+    pub modified_millis: u64,
 }
 
 /// What stands at a key whose create failed.

@@ -36,6 +36,7 @@
 //!                 let listed = |(key, object): (&Key, &bytes::Bytes)| Listed {
 //!                     key: key.clone(),
 //!                     size: object.len() as u64,
+//!                     modified_millis: 0,
 //!                 };
 //!                 StorageAnswer::Listed { id, result: Ok(found.map(listed).collect()) }
 //!             }

@@ -67,6 +67,8 @@ pub struct Opening {
     restarts: u32,
     /// Where it created a claim.
     claimed: BTreeSet<ObjectSeq>,
+    /// When the store says that the objects of the last listing were written.
+    modified: BTreeMap<ObjectSeq, u64>,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
     /// What the last listing would have failed the opening with, if the next one says the same.
@@ -187,6 +189,7 @@ impl Opening {
             effects: VecDeque::new(),
             restarts: 0,
             claimed: BTreeSet::new(),
+            modified: BTreeMap::new(),
             known: BTreeMap::new(),
             suspicion: None,
             relist: Backoff::new(),
@@ -287,6 +290,13 @@ impl Opening {
     }
 
     fn listed(&mut self, listing: Vec<Listed>) {
+        self.modified = listing
+            .iter()
+            .filter_map(|listed| match self.prefix.classify(&listed.key) {
+                KeyKind::Object(sequence) => Some((sequence, listed.modified_millis)),
+                KeyKind::OutOfRange | KeyKind::Foreign => None,
+            })
+            .collect();
         let objects = self.sorted(listing);
         if objects.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
@@ -299,7 +309,7 @@ impl Opening {
     /// The log's objects in a listing, with their sizes.
     fn sorted(&mut self, listing: Vec<Listed>) -> BTreeMap<ObjectSeq, u64> {
         let mut objects = BTreeMap::new();
-        for Listed { key, size } in listing {
+        for Listed { key, size, .. } in listing {
             match self.prefix.classify(&key) {
                 KeyKind::Object(sequence) => {
                     objects.insert(sequence, size);

@@ -63,6 +63,11 @@ pub struct Options {
     pub must_exist: bool,
     /// Check at each opening that the store honours conditional creates. Default on.
     pub verify_store: bool,
+    /// How long claims, start objects and other instances' objects outside history are kept, by the
+    /// store's own clock, before they may be deleted: what was paused for longer than that is not
+    /// fenced. From 0, default 7 days. (This version deletes nothing yet; it keeps their ages, see
+    /// [`Catalog::unindexed`](crate::catalog::Catalog::unindexed).)
+    pub fence_retention: Duration,
     /// Shown by inspection and in the error of a writer that loses the log. 1 to 255 bytes;
     /// without it the shell names host and process id.
     pub writer_name: Option<String>,
@@ -109,6 +114,7 @@ impl Default for Options {
             stop_deadline: Duration::from_secs(10),
             must_exist: false,
             verify_store: true,
+            fence_retention: Duration::from_secs(7 * 24 * 3600),
             writer_name: None,
         }
     }

@@ -13,7 +13,7 @@ mod wait;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 use core::time::Duration;
 
 use self::fence::Fencing;
@@ -98,8 +98,17 @@ pub struct Writer<W> {
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
     watched: BTreeSet<RegionId>,
-    effects: VecDeque<Effect<W>>,
+    effects: VecDeque<Queued<W>>,
+    /// Acknowledgements that are being polled.
+    acks: vec::IntoIter<WaitingAppend<W>>,
     stats: Stats,
+}
+
+/// What is to be polled. The acknowledgements of a batch are not moved one by one.
+#[derive(Clone, Debug)]
+enum Queued<W> {
+    Effect(Effect<W>),
+    Acks(Vec<WaitingAppend<W>>),
 }
 
 #[derive(Clone, Debug)]
@@ -175,6 +184,7 @@ impl<W> Writer<W> {
             stops: Vec::new(),
             watched: BTreeSet::new(),
             effects: VecDeque::new(),
+            acks: Vec::new().into_iter(),
             stats,
         }
     }
@@ -194,7 +204,13 @@ impl<W> Writer<W> {
                 self.seal_if_due();
                 self.warn();
             }
-            Event::Append { append, waiter } => self.append(append, waiter),
+            Event::Append { append, waiter } => {
+                self.append(append, waiter);
+                // All that an append can bring about is that a batch should leave.
+                if !self.seal_wanted && self.pipeline.is_all_started() {
+                    return;
+                }
+            }
             Event::Flush { waiter } => self.flush(waiter),
             Event::WaitDurable { region, id, waiter } => self.wait_durable(region, id, waiter),
             Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
@@ -202,7 +218,7 @@ impl<W> Writer<W> {
             Event::Watch { region } => {
                 self.watched.insert(region);
                 let id = self.catalog.durable(region);
-                self.effects.push_back(Effect::Durable { region, id });
+                self.emit(Effect::Durable { region, id });
             }
             Event::Unwatch { region } => {
                 self.watched.remove(&region);
@@ -220,7 +236,15 @@ impl<W> Writer<W> {
 
     /// The next thing to do, if there is one.
     pub fn poll_effect(&mut self) -> Option<Effect<W>> {
-        self.effects.pop_front()
+        loop {
+            if let Some(WaitingAppend { waiter, ids, .. }) = self.acks.next() {
+                return Some(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            }
+            match self.effects.pop_front()? {
+                Queued::Effect(effect) => return Some(effect),
+                Queued::Acks(appends) => self.acks = appends.into_iter(),
+            }
+        }
     }
 
     /// When to send a tick, at the latest; it may be now or past. `None` while nothing depends on
@@ -248,8 +272,12 @@ impl<W> Writer<W> {
     /// Gives back every waiter, failed as stopped: for a shell that goes away without a stop. Like
     /// a crash, it leaves in the store what is there. Only the waiters are to be polled then.
     pub fn abandon(&mut self) {
-        self.effects
-            .retain(|effect| matches!(effect, Effect::Ack { .. } | Effect::FailWaiters { .. }));
+        self.effects.retain(|queued| {
+            !matches!(
+                queued,
+                Queued::Effect(Effect::Storage(_) | Effect::Durable { .. } | Effect::Notice(_))
+            )
+        });
         if matches!(self.state, State::Running | State::Stopping { .. }) {
             self.state = State::Stopped(None);
         }
@@ -407,7 +435,7 @@ impl<W> Writer<W> {
         }
         if append.entries().len() == 0 {
             let answer = Answer::Appended(Appended::Many(Vec::new()));
-            return self.effects.push_back(Effect::Ack { waiter, answer });
+            return self.emit(Effect::Ack { waiter, answer });
         }
         let size = stall::size_of(&append);
         let queued = QueuedAppend { append, size, waiter, arrived: self.now };
@@ -494,15 +522,13 @@ impl<W> Writer<W> {
             append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
         let ids = open.admit(&append);
         self.stats.unpersisted_bytes += open.bytes() - before;
+        self.seal_wanted |= open.bytes() >= self.options.max_batch_bytes;
         match self.options.ack_mode {
             AckMode::Durable => open.appends.push(WaitingAppend { waiter, ids, arrived }),
             AckMode::Enqueued => {
                 self.stats.append_ack.record_duration(self.now.since(arrived));
-                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+                self.emit(Effect::Ack { waiter, answer: Answer::Appended(ids) });
             }
-        }
-        if open.bytes() >= self.options.max_batch_bytes {
-            self.seal_wanted = true;
         }
     }
 
@@ -516,7 +542,7 @@ impl<W> Writer<W> {
         } else if let Some(last) = self.pipeline.last_mut() {
             last.waits.push(waiter);
         } else {
-            self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+            self.emit(Effect::Ack { waiter, answer: Answer::Done });
         }
     }
 
@@ -641,24 +667,24 @@ impl<W> Writer<W> {
         }
         let indexed = self.catalog.is_indexed(segment.object);
         let verdict = if indexed { Verdict::Indexed } else { Verdict::Gone };
-        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
+        self.emit(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
     }
 
     fn hole_found(&mut self, hole: Hole) {
         if self.catalog.is_indexed(hole.object) && self.catalog.add_hole(hole.clone()) {
             self.stats.skipped_segments_total += 1;
-            self.effects.push_back(Effect::Notice(Notice::Hole(hole)));
+            self.emit(Effect::Notice(Notice::Hole(hole)));
         }
+    }
+
+    fn emit(&mut self, effect: Effect<W>) {
+        self.effects.push_back(Queued::Effect(effect));
     }
 
     /// Fails a waiter whose call changed nothing.
     fn fail(&mut self, waiter: W, error: Error) {
         let waiters = Vec::from([waiter]);
-        self.effects.push_back(Effect::FailWaiters {
-            waiters,
-            error,
-            outcome: Outcome::NotWritten,
-        });
+        self.emit(Effect::FailWaiters { waiters, error, outcome: Outcome::NotWritten });
     }
 
     fn request_id(&mut self) -> RequestId {

@@ -93,7 +93,7 @@ fn where_a_log_must_exist_nothing_is_begun() {
 fn a_listing_may_hold_what_is_not_ours_and_the_same_key_twice() {
     let mut store = Store::of([make(0, 1).writer("a"), make(1, 1).after(0, 1).entry(1, 10)]);
     let size = store.objects[&key(1)].len() as u64;
-    let ghost = |key: &str, size| Listed { key: key.into(), size };
+    let ghost = |key: &str, size| Listed { key: key.into(), size, modified_millis: 0 };
     let beyond = "p/objects/00000017592186044416.wal";
     store.ghosts = alloc::vec![
         ghost(&key(1), size),

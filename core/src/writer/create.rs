@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 
 use super::outcome::{AtKey, Consequence, CreateOutcome, PutAnswer, consequence, decide};
 use super::pipeline::Create;
-use super::{Effect, Error, Outcome, SealedBatch, State, Writer};
-use crate::batch::WaitingAppend;
+use super::{Effect, Error, Outcome, Queued, SealedBatch, State, Writer};
 use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
 use crate::format::{Header, MIN_OBJECT_LEN};
@@ -45,7 +44,7 @@ impl<W> Writer<W> {
             self.stats.create_retries_total += u64::from(repeat);
             let time_limit = self.time_limit_of_put(payload.len());
             let put = StorageEffect::PutObject { id, key, payload, time_limit };
-            self.effects.push_back(Effect::Storage(put));
+            self.emit(Effect::Storage(put));
         }
     }
 
@@ -66,7 +65,7 @@ impl<W> Writer<W> {
                 self.next_request = RequestId(id.0 + 1);
                 let time_limit = self.options.request_timeout;
                 let read_back = StorageEffect::ReadBack { id, key, time_limit };
-                self.effects.push_back(Effect::Storage(read_back));
+                self.emit(Effect::Storage(read_back));
             }
             (put, result) => {
                 batch.create = Create::Ended;
@@ -183,7 +182,7 @@ impl<W> Writer<W> {
         let key = batch.key.clone();
         self.last_failure = Some(failure.clone());
         let notice = Notice::CreateRetries { key, error: failure, delay };
-        self.effects.push_back(Effect::Notice(notice));
+        self.emit(Effect::Notice(notice));
     }
 
     /// Indexes what is created and has nothing before it, and acknowledges it.
@@ -199,12 +198,14 @@ impl<W> Writer<W> {
             self.stats.object_bytes.record(size);
             self.stats.object_entries.record(batch.entries);
             self.stats.seal_to_durable.record_duration(self.now.since(batch.sealed_at));
-            for WaitingAppend { waiter, ids, arrived } in batch.appends {
-                self.stats.append_ack.record_duration(self.now.since(arrived));
-                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            for append in &batch.appends {
+                self.stats.append_ack.record_duration(self.now.since(append.arrived));
+            }
+            if !batch.appends.is_empty() {
+                self.effects.push_back(Queued::Acks(batch.appends));
             }
             for waiter in batch.waits {
-                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+                self.emit(Effect::Ack { waiter, answer: Answer::Done });
             }
             self.failed.indexed(batch.link.sequence, self.catalog.boundary());
             if self.watched.is_empty() {
@@ -213,7 +214,7 @@ impl<W> Writer<W> {
             for meta in batch.segments {
                 if self.watched.contains(&meta.region) {
                     let (region, id) = (meta.region, meta.max_id);
-                    self.effects.push_back(Effect::Durable { region, id });
+                    self.emit(Effect::Durable { region, id });
                 }
             }
         }
@@ -230,7 +231,7 @@ impl<W> Writer<W> {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
-        self.effects.push_back(Effect::Notice(notice));
+        self.emit(Effect::Notice(notice));
         self.fail_batches(batches, &error);
         self.fail_open(&error);
     }
@@ -244,7 +245,7 @@ impl<W> Writer<W> {
     pub(super) fn poison_with(&mut self, error: Error, first: VecDeque<SealedBatch<W>>) {
         self.stats.poisoned_total += 1;
         self.state = State::Poisoned(Arc::new(error.clone()));
-        self.effects.push_back(Effect::Notice(Notice::Poisoned { error: error.clone() }));
+        self.emit(Effect::Notice(Notice::Poisoned { error: error.clone() }));
         let mut batches = first;
         batches.extend(self.pipeline.take_all());
         self.fail_batches(batches, &error);
@@ -307,7 +308,7 @@ impl<W> Writer<W> {
     pub(super) fn fail_all(&mut self, waiters: Vec<W>, error: &Error, outcome: Outcome) {
         if !waiters.is_empty() {
             let error = error.clone();
-            self.effects.push_back(Effect::FailWaiters { waiters, error, outcome });
+            self.emit(Effect::FailWaiters { waiters, error, outcome });
         }
     }
 }

@@ -15,7 +15,7 @@ impl<W> Writer<W> {
         }
         let error = Error::Failing { cause: Arc::new(refusal.clone()) };
         self.failing = Some(error.clone());
-        self.effects.push_back(Effect::Notice(Notice::Failing { error: refusal.clone() }));
+        self.emit(Effect::Notice(Notice::Failing { error: refusal.clone() }));
         let mut waits: Vec<W> = Vec::new();
         for batch in self.pipeline.iter_mut() {
             waits.append(&mut batch.waits);
@@ -31,7 +31,7 @@ impl<W> Writer<W> {
     /// A create succeeded, whichever batch's it was.
     pub(super) fn become_healthy(&mut self) {
         if self.failing.take().is_some() {
-            self.effects.push_back(Effect::Notice(Notice::Healthy));
+            self.emit(Effect::Notice(Notice::Healthy));
         }
     }
 

@@ -89,6 +89,6 @@ impl<W> Writer<W> {
             AckMode::Enqueued => id.min(self.catalog.durable(region)),
         };
         self.catalog.raise_watermark(region, watermark);
-        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+        self.emit(Effect::Ack { waiter, answer: Answer::Done });
     }
 }

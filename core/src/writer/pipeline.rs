@@ -137,6 +137,10 @@ impl<W> Pipeline<W> {
         self.batches.back_mut()
     }
 
+    pub(super) fn is_all_started(&self) -> bool {
+        self.started == self.batches.len()
+    }
+
     /// How many create slots are in use.
     pub(super) fn slots(&self) -> usize {
         self.slots + self.running_out.len()

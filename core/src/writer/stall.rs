@@ -54,7 +54,7 @@ impl<W> Writer<W> {
             let (appends, age) = (self.queue.len() as u64, self.now.since(first.arrived));
             self.warned.stall = Some(self.now);
             let notice = Notice::Stalled { appends, age, backlog };
-            self.effects.push_back(Effect::Notice(notice));
+            self.emit(Effect::Notice(notice));
         }
         if self.next_slow_create_warning().is_some_and(|at| at <= self.now)
             && let Some(slowest) = self.pipeline.slowest()
@@ -62,7 +62,7 @@ impl<W> Writer<W> {
             let (key, age) = (slowest.key.clone(), self.now.since(slowest.first_attempt));
             self.warned.slow_create = Some(self.now);
             let notice = Notice::SlowCreate { key, age, backlog };
-            self.effects.push_back(Effect::Notice(notice));
+            self.emit(Effect::Notice(notice));
         }
     }
 

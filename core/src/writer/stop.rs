@@ -65,7 +65,7 @@ impl<W> Writer<W> {
         };
         for waiter in core::mem::take(&mut self.stops) {
             match &error {
-                None => self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done }),
+                None => self.emit(Effect::Ack { waiter, answer: Answer::Done }),
                 Some(error) => self.fail(waiter, error.clone()),
             }
         }

@@ -217,7 +217,11 @@ impl Log {
         let at = self.requests.iter().position(|e| matches!(e, StorageEffect::List { .. }));
         let id = self.requests.remove(at.expect("nothing is listed")).id();
         let key = |sequence: &u64| self.writer.prefix().object_key(ObjectSeq(*sequence));
-        let listed = sequences.iter().map(|sequence| Listed { key: key(sequence), size: 200 });
+        let listed = sequences.iter().map(|sequence| Listed {
+            key: key(sequence),
+            size: 200,
+            modified_millis: 0,
+        });
         let result = Ok(listed.collect());
         self.handle(Event::Storage(StorageAnswer::Listed { id, result }))
     }

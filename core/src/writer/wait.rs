@@ -70,7 +70,7 @@ impl<W> Writer<W> {
         };
         match refusal {
             Some(error) => self.fail(waiter, error),
-            None => self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done }),
+            None => self.emit(Effect::Ack { waiter, answer: Answer::Done }),
         }
     }
 
@@ -82,7 +82,7 @@ impl<W> Writer<W> {
             None => self.pipeline.newest_with(region, id).map(|batch| &mut batch.waits),
         };
         match (waits, &self.failing) {
-            (None, _) => self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done }),
+            (None, _) => self.emit(Effect::Ack { waiter, answer: Answer::Done }),
             (Some(_), Some(error)) => {
                 let error = error.clone();
                 self.fail(waiter, error);

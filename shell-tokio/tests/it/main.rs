@@ -5,6 +5,10 @@ mod bad_input;
 mod dropping;
 mod ending;
 mod enqueued;
+#[cfg(feature = "metrics")]
+mod figures;
+#[cfg(feature = "tracing")]
+mod notices;
 mod ownership;
 mod reading;
 mod round_trip;

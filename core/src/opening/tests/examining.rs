@@ -176,7 +176,10 @@ fn an_object_that_is_gone_below_the_boundary_is_forgiven_and_its_sequence_counts
         make(4, 5).after(0, 1).writer("b").boundary(4),
         make(5, 5).after(4, 5).entry(1, 10).boundary(4),
     ]);
-    store.ghosts = vec![Listed { key: key(1), size: 100 }, Listed { key: key(3), size: 70_000 }];
+    store.ghosts = vec![
+        Listed { key: key(1), size: 100, modified_millis: 0 },
+        Listed { key: key(3), size: 70_000, modified_millis: 0 },
+    ];
     let run = open(store);
     assert_eq!(run.times(Operation::List).len(), 3, "the first, after the claim, the look");
     assert_eq!(run.opened().start, link(7, 8));
@@ -184,7 +187,7 @@ fn an_object_that_is_gone_below_the_boundary_is_forgiven_and_its_sequence_counts
     // The largest of all, and below a boundary: the tip is the start object at 7, whose writer
     // skipped ahead.
     let mut store = Store::of([make(7, 8).writer("b").boundary(7)]);
-    store.ghosts = vec![Listed { key: key(6), size: 100 }];
+    store.ghosts = vec![Listed { key: key(6), size: 100, modified_millis: 0 }];
     assert_eq!(open(store).opened().start, link(9, 10));
 }
 
@@ -228,7 +231,7 @@ fn what_two_listings_in_a_row_show_and_no_read_finds_is_lost() {
     ];
     for (ghost, object) in cases {
         let mut store = Store::of([object]);
-        store.ghosts = vec![Listed { key: key(ghost), size: 70_000 }];
+        store.ghosts = vec![Listed { key: key(ghost), size: 70_000, modified_millis: 0 }];
         let run = open(store);
         assert_eq!(run.times(Operation::List).len(), 2, "the second confirms the first");
         assert!(run.times(Operation::Create).is_empty());
@@ -241,7 +244,7 @@ fn what_two_listings_in_a_row_show_and_no_read_finds_is_lost() {
 fn damage_is_reported_also_when_another_object_is_gone() {
     let mut store = Store::of([start(), sized(2, 200)]);
     store.damage(2, 199);
-    store.ghosts = vec![Listed { key: key(1), size: 100 }];
+    store.ghosts = vec![Listed { key: key(1), size: 100, modified_millis: 0 }];
     assert_eq!(corrupted(&open(store)), (key(2), Part::Trailer));
 }
 

@@ -118,7 +118,10 @@ fn error_kind() -> impl Strategy<Value = StoreErrorKind> {
 fn listing() -> impl Strategy<Value = Vec<Listed>> {
     let key = prop_oneof![5 => (0..6u64).prop_map(key), 1 => number().prop_map(key)];
     let size = prop_oneof![80..400u64, 65_000..66_000u64, number()];
-    prop::collection::vec((key, size).prop_map(|(key, size)| Listed { key, size }), 0..8)
+    prop::collection::vec(
+        (key, size).prop_map(|(key, size)| Listed { key, size, modified_millis: 0 }),
+        0..8,
+    )
 }
 
 fn whim() -> impl Strategy<Value = Whim> {

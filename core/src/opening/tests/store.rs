@@ -139,6 +139,8 @@ pub(super) struct Store {
     pub(super) ignores_offset: bool,
     /// Keys that every listing shows, with their sizes, besides what is there.
     pub(super) ghosts: Vec<Listed>,
+    /// When objects were written; the others in 1970.
+    pub(super) modified: BTreeMap<Key, u64>,
     pub(super) faults: Vec<(Operation, Key, Fault)>,
 }
 
@@ -256,8 +258,11 @@ impl Store {
                 let wanted =
                     |key: &Key| key.starts_with(&**prefix) && after.is_none_or(|after| key > after);
                 let real = self.objects.iter().filter(|(key, _)| wanted(key));
-                let real =
-                    real.map(|(key, bytes)| Listed { key: key.clone(), size: bytes.len() as u64 });
+                let real = real.map(|(key, bytes)| Listed {
+                    key: key.clone(),
+                    size: bytes.len() as u64,
+                    modified_millis: self.modified.get(key).copied().unwrap_or_default(),
+                });
                 // In no useful order.
                 let listing = real.rev().chain(self.ghosts.iter().cloned()).collect();
                 StorageAnswer::Listed { id: *id, result: Ok(listing) }

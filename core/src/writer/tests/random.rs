@@ -63,8 +63,11 @@ fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
         }
         StorageEffect::List { .. } if how < 200 => {
             let key = |sequence: u64| prefix().object_key(ObjectSeq(sequence));
-            let listed = (0..u64::from(how) % 20)
-                .map(|sequence| Listed { key: key(sequence), size: 100 + sequence });
+            let listed = (0..u64::from(how) % 20).map(|sequence| Listed {
+                key: key(sequence),
+                size: 100 + sequence,
+                modified_millis: 0,
+            });
             StorageAnswer::Listed { id, result: Ok(listed.collect()) }
         }
         StorageEffect::FetchRange { .. } if how < 200 => {
