@@ -264,6 +264,9 @@ impl<W> Writer<W> {
     /// at once, rather than queued. The first one that a threshold of `enqueued` holds back is
     /// queued all the same: it is what seals the open batch, if nothing else is under way.
     pub fn accepts_appends(&self) -> bool {
+        if self.fencing.is_none() && self.may_write().is_err() {
+            return true;
+        }
         let blocked = !self.queue.is_empty() || self.floor.is_some() || self.fencing.is_some();
         let full = self.open.as_ref().is_some_and(|open| self.is_full(open)) && !self.has_room();
         !blocked && !full
@@ -340,7 +343,7 @@ impl<W> Writer<W> {
         Stats {
             indexed_objects: self.catalog.object_count(),
             indexed_bytes: self.catalog.byte_count(),
-            failing: u64::from(self.failing.is_some()),
+            failing: u64::from(self.failing.is_some() && self.is_active()),
             in_flight_creates: self.pipeline.slots() as u64,
             reclaim_boundary: self.catalog.boundary().0,
             ..self.stats.clone()

@@ -1,5 +1,6 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod matrix;
 pub mod model;
 pub mod sim;
 
