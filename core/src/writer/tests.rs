@@ -23,9 +23,10 @@ use bytes::Bytes;
 
 use super::*;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::{Listed, Payload, ReadBack, StorageEffect};
+use crate::event::{Append, Appended, Listed, Payload, ReadBack, StorageEffect};
 use crate::format::{ObjectEncoder, WriterRecord};
 use crate::opening::RecoveryStats;
+use crate::options::AckMode;
 use crate::types::Link;
 
 /// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that
