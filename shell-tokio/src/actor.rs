@@ -1,6 +1,6 @@
 //! The actor: the one task that owns the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
 
 use sealog_core::{
@@ -93,6 +93,9 @@ pub(crate) struct Actor {
     figures: Figures,
     clock: Clock,
     queue: mpsc::UnboundedReceiver<Queued>,
+    /// What was received and has to wait: a flush comes first, and appends before it wait for
+    /// their place in the machine.
+    held: VecDeque<Queued>,
     control: mpsc::UnboundedReceiver<Control>,
     watches: BTreeMap<RegionId, watch::Sender<Position>>,
     /// Why no durable position will change any more.
@@ -113,8 +116,8 @@ impl Actor {
     ) -> Actor {
         let mut figures = Figures::new(writer.prefix());
         figures.changed(clock.now());
-        let watches = BTreeMap::new();
-        Actor { writer, requests, figures, clock, queue, control, watches, ended: None }
+        let (held, watches) = (VecDeque::new(), BTreeMap::new());
+        Actor { writer, requests, figures, clock, queue, held, control, watches, ended: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -124,7 +127,7 @@ impl Actor {
         loop {
             self.carry_out_effects();
             let ticks = self.set(timer.as_mut());
-            let takes_appends = self.writer.accepts_appends();
+            let takes_appends = self.held.is_empty() && self.writer.accepts_appends();
             let mut answered = None;
             tokio::select! {
                 biased;
@@ -143,9 +146,8 @@ impl Actor {
             while let Some(answer) = answered.take().or_else(|| self.requests.try_next()) {
                 self.handle(now, Event::Storage(answer));
             }
-            for queued in queued.drain(..) {
-                self.admit(now, queued);
-            }
+            self.held.extend(queued.drain(..));
+            self.admit_held(now);
             // What a caller submitted before it asked counts in the answer, and what is there before
             // a tick goes into the object that the tick seals.
             self.admit_waiting(now);
@@ -158,6 +160,7 @@ impl Actor {
             if self.figures.due().is_some_and(|due| due <= now) {
                 self.export_figures();
             }
+            self.admit_held(now);
         }
     }
 
@@ -194,10 +197,21 @@ impl Actor {
         self.handle(now, event);
     }
 
+    /// Hands over what is held. To the machine a flush covers what is admitted; to its caller, what
+    /// was submitted: so it waits until the appends before it have their place.
+    fn admit_held(&mut self, now: Time) {
+        while let Some(queued) = self.held.pop_front() {
+            if matches!(queued, Queued::Flush { .. }) && !self.writer.accepts_appends() {
+                return self.held.push_front(queued);
+            }
+            self.admit(now, queued);
+        }
+    }
+
     /// Hands over what is queued by now, as far as the machine takes it.
     fn admit_waiting(&mut self, now: Time) {
         for _ in 0..self.queue.len() {
-            if !self.writer.accepts_appends() {
+            if !self.held.is_empty() || !self.writer.accepts_appends() {
                 return;
             }
             let Ok(queued) = self.queue.try_recv() else { return };
@@ -281,7 +295,9 @@ impl Actor {
         while let Some(effect) = self.writer.poll_effect() {
             self.tell(effect);
         }
-        while let Ok(queued) = self.queue.try_recv() {
+        let held = std::mem::take(&mut self.held);
+        let queued = std::iter::from_fn(|| self.queue.try_recv().ok());
+        for queued in held.into_iter().chain(queued) {
             match queued {
                 Queued::Append { waiter, .. } => {
                     Waiter::Append(waiter).fail(&Error::Stopped, Outcome::NotWritten);

@@ -48,6 +48,15 @@
 //! commands, and requests to the store run in tasks beside it. Reads go to the store directly and
 //! do not hold up appends.
 //!
+//! Acknowledged means durable unless [`Options::ack_mode`] is [`AckMode::Enqueued`]: then an append
+//! returns on admission with its id, and [`Wal::wait_durable`] says when it is durable. A crash can
+//! lose what is not durable yet, which is the figure `unpersisted_bytes`.
+//!
+//! Callers are held back while the log cannot take more: their appends wait in the order in which
+//! they were submitted, and everything else (reads, [`stop`](Wal::stop),
+//! [`wait_durable`](Wal::wait_durable), [`obsolete`](Wal::obsolete), figures) is answered
+//! meanwhile. How much is waiting is bounded by how much callers submit.
+//!
 //! One writer at a time has a log. A later opening of the same prefix takes it over, and the
 //! earlier one gets [`Error::Fenced`] at its next object.
 //!
@@ -72,8 +81,8 @@ pub use sealog_core::format::Entry;
 pub use sealog_core::read::Hole;
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
-    DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options, Outcome, Part,
-    Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
+    AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
+    Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use sealog_core::{Appended, EntryId, Error, Outcome, WriteError};
 use tokio::sync::oneshot;
 
-/// An append under way: resolves to the entry's id once it is durable.
+/// An append under way: resolves to the entry's id once it is durable; in
+/// [`AckMode::Enqueued`](crate::AckMode::Enqueued) once it is admitted.
 ///
 /// # Errors
 ///
@@ -16,7 +17,10 @@ use tokio::sync::oneshot;
 ///
 /// - [`Error::InvalidRegion`], [`Error::AppendTooLarge`]: refused before anything happened.
 /// - [`Error::Store`], [`Error::Conflict`]: its batch was rolled back, with every append after it
-///   that was not durable yet. The log goes on.
+///   that was not durable yet. The log goes on. Not in `enqueued`, where a create is repeated until
+///   it succeeds.
+/// - [`Error::Failing`], in `enqueued`: the store refuses what the log writes, so nothing more is
+///   taken until a create succeeds. Retry later.
 /// - [`Error::SequenceExhausted`], [`Error::Stopped`], [`Error::Poisoned`]: the log takes nothing
 ///   more.
 ///

@@ -24,7 +24,8 @@ use crate::watch::DurableWatch;
 ///
 /// All methods may be called from any task of the runtime that opened the log. Once the last
 /// handle is dropped the log ends as a crash would end it: what is in flight is abandoned and
-/// whoever waits is answered with [`Error::Stopped`]; nothing that was acknowledged is lost. A
+/// whoever waits is answered with [`Error::Stopped`]; nothing that was acknowledged is lost, in
+/// [`AckMode::Enqueued`](crate::AckMode::Enqueued) what was not durable aside. A
 /// [`Read`] holds a handle. [`stop`](Wal::stop) ends a log in order.
 ///
 /// A method whose log is gone, because its runtime went away, fails with [`Error::Stopped`] and
@@ -124,6 +125,10 @@ impl Wal {
     /// A payload of 16 KiB or more is not copied, so it keeps the buffer that it is part of alive
     /// until it is durable.
     ///
+    /// In [`AckMode::Enqueued`](crate::AckMode::Enqueued) the future resolves on admission, which is
+    /// at once unless too much is not durable yet ([`Options::max_unpersisted_bytes`],
+    /// [`Options::max_unpersisted_age`]): then it waits, in its turn, until an upload completes.
+    ///
     /// Costs a share of one put per object (DESIGN.md section 5).
     ///
     /// # Errors
@@ -152,7 +157,8 @@ impl Wal {
         }
     }
 
-    /// Appends an entry: [`submit`](Wal::submit), and wait until it is durable.
+    /// Appends an entry: [`submit`](Wal::submit), and wait until it is durable; in
+    /// [`AckMode::Enqueued`](crate::AckMode::Enqueued), until it is admitted.
     ///
     /// # Errors
     ///
@@ -171,7 +177,7 @@ impl Wal {
     }
 
     /// Appends entries that are stored all together: [`submit_batch`](Wal::submit_batch), and wait
-    /// until they are durable. The ids are in the order of the entries.
+    /// until they are durable, or admitted in `enqueued`. The ids are in the order of the entries.
     ///
     /// # Errors
     ///
@@ -196,14 +202,43 @@ impl Wal {
         Read::new(self.clone(), region, from)
     }
 
+    /// Returns once no id of the region at or below `id` waits to become durable: at once if that
+    /// is so now, as it is for an id above everything handed out when nothing of the region is
+    /// under way. Needs no request, and seals nothing: [`flush`](Wal::flush) does.
+    ///
+    /// In [`AckMode::Enqueued`](crate::AckMode::Enqueued) this is how to learn that an append is
+    /// durable; in `durable` the append says so itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`]. What failed the id's batch, [`Error::Store`] or
+    /// [`Error::Conflict`], now or earlier: its entry is not durable and never will be.
+    /// [`Error::Failing`], in `enqueued` while the store refuses what the log writes: nothing is
+    /// lost, retry. [`Error::Stopped`] and [`Error::Poisoned`], unless the id is durable.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
+        self.done(|waiter| Control::Event(Event::WaitDurable { region, id, waiter })).await
+    }
+
     /// Makes the region's entries at or below `id` obsolete: they are hidden from reads and no
     /// longer keep objects. Needs no request, and is not durable: after a reopening it must be
     /// said again.
     ///
+    /// Ids that are assigned to the region afterwards are greater than `id`. If `id` is above what
+    /// was handed out, that waits until nothing is under way, and appends wait with it. In
+    /// [`AckMode::Enqueued`](crate::AckMode::Enqueued) only what is durable becomes obsolete: an
+    /// entry that a crash could still lose stays visible once it is durable, until this is said
+    /// again.
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidRegion`]; [`Error::Unsettled`] while the region has entries on their way
-    /// and `id` is above all of them; [`Error::Stopped`] and [`Error::Poisoned`].
+    /// and `id` is above all of them; [`Error::SequenceExhausted`] for an `id` that leaves no room
+    /// above it; [`Error::Failing`], in `enqueued`, if it would have to wait while the store
+    /// refuses what the log writes; [`Error::Stopped`] and [`Error::Poisoned`].
     ///
     /// # Cancel safety
     ///
@@ -285,8 +320,8 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// What failed an append before it: the first error of a roll back, [`Error::Stopped`] or
-    /// [`Error::Poisoned`].
+    /// What failed an append before it: the first error of a roll back, [`Error::Failing`] in
+    /// `enqueued`, [`Error::Stopped`] or [`Error::Poisoned`].
     ///
     /// # Cancel safety
     ///
@@ -302,12 +337,18 @@ impl Wal {
     /// what is under way runs out. Returns when nothing is in flight any more. Every caller gets
     /// the same answer, also one that calls later.
     ///
+    /// In [`AckMode::Enqueued`](crate::AckMode::Enqueued) everything that was acknowledged is
+    /// uploaded first, also while the store refuses it: what fails is repeated until
+    /// [`Options::stop_deadline`] after stop began. Since every request has a time limit, stop ends
+    /// in both modes, whatever the store does.
+    ///
     /// Afterwards handles can still be used to read.
     ///
     /// # Errors
     ///
     /// [`Error::Poisoned`] if a terminal error ended the log, now or earlier; [`Error::Lost`] if
-    /// something acknowledged could not be saved.
+    /// something acknowledged could not be saved, which in `durable` no entry is; it says how much
+    /// and why, a terminal error included.
     ///
     /// # Cancel safety
     ///

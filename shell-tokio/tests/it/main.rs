@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod dropping;
+mod ending;
+mod enqueued;
 #[cfg(feature = "metrics")]
 mod figures;
 #[cfg(feature = "tracing")]
