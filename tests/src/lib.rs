@@ -1,5 +1,11 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod child;
+pub mod entries;
+pub mod hooked;
+pub mod place;
+pub mod proxy;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
