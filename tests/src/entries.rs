@@ -28,12 +28,17 @@ pub struct Stamped {
     pub stamp: Stamp,
 }
 
+/// The region whose entries are larger than what the sockets between two processes can hold.
+pub const LARGE: u64 = 1 << 32;
+
 impl Stamp {
     /// The entry's payload: the stamp, and a filler whose length and bytes follow from it. Most
-    /// are small; one in 32 is large enough to travel without a copy.
+    /// are small; one in 32 is large enough to travel without a copy; in the region [`LARGE`] it
+    /// is 16 MiB.
     pub fn payload(self) -> Bytes {
         let mut random = Random::new(mix(mix(self.region, self.author), self.counter));
         let length = match random.below(32) {
+            _ if self.region == LARGE => 16 << 20,
             0 => 16 * 1024 + random.below(16 * 1024),
             _ => random.below(1500),
         };

@@ -142,6 +142,11 @@ impl Gate {
         self.reaches(Stage::Landed).await;
     }
 
+    /// Whether the store has answered the request.
+    pub fn has_landed(&self) -> bool {
+        *self.0.borrow() == Stage::Landed
+    }
+
     fn advance(&self, stage: Stage) {
         self.0.send_if_modified(|now| {
             let later = stage > *now;
