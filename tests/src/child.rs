@@ -6,14 +6,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use sealog_tokio::Error;
+use sealog_tokio::{Error, Options};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use crate::entries::{History, Stamped};
 use crate::hooked::{Asked, Moment};
-use crate::place::Place;
+use crate::place::{Place, named};
 
 /// What the parent says. Orders are obeyed one after the other; each is answered by any number of
 /// reports and a last one, which it names.
@@ -27,8 +27,8 @@ pub enum Order {
         url: String,
         /// The writer's name.
         name: String,
-        /// The flush interval.
-        flush_millis: u64,
+        /// What else.
+        settings: Settings,
     },
     /// Append to several regions side by side, in each with several entries under way, until so
     /// many are acknowledged in each or the first one failed; what is under way then is waited
@@ -47,6 +47,36 @@ pub enum Order {
     },
     /// Read all of it. [`Report::Read`] or [`Report::Failed`].
     Read,
+}
+
+/// Options of a log that tests choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The flush interval.
+    pub flush_millis: u64,
+    /// The size at which a batch seals.
+    pub max_batch_bytes: u64,
+    /// How often the opening starts again.
+    pub open_attempts: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let Options { max_batch_bytes, open_attempts, .. } = Options::default();
+        Settings { flush_millis: 0, max_batch_bytes, open_attempts }
+    }
+}
+
+impl Settings {
+    /// Options with these settings.
+    pub fn options(self, name: String) -> Options {
+        Options {
+            flush_interval: Duration::from_millis(self.flush_millis),
+            max_batch_bytes: self.max_batch_bytes,
+            open_attempts: self.open_attempts,
+            ..named(name)
+        }
+    }
 }
 
 /// What becomes of the process at a request.
@@ -234,7 +264,7 @@ impl Child {
     ///
     /// The child says something else.
     pub async fn open(&mut self, place: &Place, name: &str) -> Result<u64, Failure> {
-        self.order(&[Order::open(place, name, 0)]).await;
+        self.order(&[Order::open(place, name, Settings::default())]).await;
         self.opened().await
     }
 
@@ -339,8 +369,8 @@ impl Child {
 
 impl Order {
     /// Opens the log at a place.
-    pub fn open(place: &Place, name: &str, flush_millis: u64) -> Order {
-        Order::Open { url: place.url.clone(), name: name.to_owned(), flush_millis }
+    pub fn open(place: &Place, name: &str, settings: Settings) -> Order {
+        Order::Open { url: place.url.clone(), name: name.to_owned(), settings }
     }
 
     /// Appends one after the other to one region.

@@ -72,6 +72,11 @@ impl Place {
         Place { url: format!("{}/{name}", self.url), ..self.clone() }
     }
 
+    /// A log at another URL of the same kind.
+    pub fn at(&self, url: &str) -> Place {
+        Place { url: url.to_owned(), ..self.clone() }
+    }
+
     /// The same log by way of another endpoint: a proxy.
     pub fn by_way_of(&self, endpoint: String) -> Place {
         Place { endpoint: Some(endpoint), ..self.clone() }

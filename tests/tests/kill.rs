@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use sealog_tests::child::{Child, Order, Report};
+use sealog_tests::child::{Child, Order, Report, Settings};
 use sealog_tests::entries::{History, Random, Stamped};
 use sealog_tests::place::{Place, named};
 
@@ -50,7 +50,8 @@ async fn run_until_killed(place: &Place, run: u64, random: &mut Random) -> Vec<S
         count: u64::MAX,
         window: WINDOW,
     };
-    child.order(&[Order::open(place, &format!("run {run}"), 0), append]).await;
+    let open = Order::open(place, &format!("run {run}"), Settings::default());
+    child.order(&[open, append]).await;
     let mut said = Vec::new();
     let while_opening = run % 5 == 0;
     if !while_opening {

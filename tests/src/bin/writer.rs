@@ -4,14 +4,12 @@
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::{FutureExt, join_all};
 use rustix::process::Signal;
 use sealog_tests::child::{Act, Failure, Fault, Kind, Order, Report, signal_oneself};
 use sealog_tests::entries::{History, Stamp, Stamped};
 use sealog_tests::hooked::{Hooked, Request};
-use sealog_tests::place::named;
 use sealog_tokio::{Options, RegionId, Wal};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -49,12 +47,10 @@ async fn obey(mut orders: mpsc::UnboundedReceiver<Order>) -> Result<(), Box<dyn 
     while let Some(order) = orders.recv().await {
         match (order, &wal) {
             (Order::Arm(fault), _) => armed.arm(fault),
-            (Order::Open { url, name, flush_millis }, _) => {
+            (Order::Open { url, name, settings }, _) => {
                 // The log before is gone before this one opens.
                 drop(wal.take());
-                let flush_interval = Duration::from_millis(flush_millis);
-                let options = Options { flush_interval, ..named(name) };
-                match open(&url, options, &armed).await {
+                match open(&url, settings.options(name), &armed).await {
                     Ok(opened) => {
                         report(&Report::Opened { epoch: opened.epoch().0 })?;
                         wal = Some(opened);

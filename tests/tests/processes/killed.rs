@@ -2,7 +2,7 @@
 //! a later opening mistakes for history.
 
 use rustix::process::Signal;
-use sealog_tests::child::{Act, Fault, Order, Report};
+use sealog_tests::child::{Act, Fault, Order, Report, Settings};
 use sealog_tests::entries::{History, Stamp, Stamped};
 use sealog_tests::hooked::Moment;
 use sealog_tests::place::Place;
@@ -43,7 +43,8 @@ async fn kill_at(template: Template, number: u64, moment: Moment) -> bool {
 
     let mut child = start(&place);
     let fault = Fault { asked: None, number, moment, act: Act::Kill };
-    child.order(&[Order::Arm(fault), Order::open(&place, "the killed", 0)]).await;
+    let open = Order::open(&place, "the killed", Settings::default());
+    child.order(&[Order::Arm(fault), open]).await;
     let through = match child.report().await {
         None => false,
         Some(Report::Opened { .. }) => true,

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use rustix::process::Signal;
-use sealog_tests::child::{Act, Appended, Child, Fault, Kind, Order};
+use sealog_tests::child::{Act, Appended, Child, Fault, Kind, Order, Settings};
 use sealog_tests::entries::{History, LARGE, Stamp, Stamped};
 use sealog_tests::hooked::{Asked, Hooked, Moment};
 use sealog_tests::place::{Place, named};
-use sealog_tests::proxy::{Gate, Proxy, Treatment};
+use sealog_tests::proxy::{Gate, Head, Proxy, Treatment};
 use sealog_tokio::{RegionId, Wal};
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -28,16 +28,16 @@ const MOST_REQUESTS: u64 = 100;
 #[tokio::test]
 async fn a_writer_that_is_stopped_around_a_put_to_a_directory_acknowledges_nothing_of_its_own() {
     for moment in [Moment::Before, Moment::After] {
-        let mut number = 0;
+        let mut acknowledged = Vec::new();
         let mut through = false;
         while !through {
-            number += 1;
+            let number = acknowledged.len() as u64 + 1;
             assert!(number < MOST_REQUESTS, "it never opens");
             let situation = format!("stopped {moment:?} its put, resumed at request {number}");
             let place = Place::directory();
             let (mut first, acked) = begin(&place, &place).await;
             let fault = Fault { asked: Some(Asked::Put), number: 1, moment, act: Act::Stop };
-            first.order(&[Order::Arm(fault), appends(1)]).await;
+            first.order(&[Order::Arm(fault), appends(1, 2)]).await;
             first.stopped().await;
 
             let first = Arc::new(AsyncMutex::new(first));
@@ -60,53 +60,90 @@ async fn a_writer_that_is_stopped_around_a_put_to_a_directory_acknowledges_nothi
                 Some(appended) => appended,
                 None => resume(&mut first).await,
             };
+            acknowledged.push(appended.acked.len());
             let acked = [acked, appended.acked.clone()].concat();
             end(&place, &mut first, &acked, &appended, &history, &situation).await;
         }
-        tell(&format!("stopped {moment:?} a put to a directory: {number} points to go on at"));
+        tell(&format!(
+            "stopped {moment:?} a put to a directory, resumed at each request: {acknowledged:?} acknowledged"
+        ));
     }
 }
 
-/// A proxy holds the put, and lets it through before a request of the other opening; the process
-/// goes on when the other one has the log.
+/// What becomes of the two puts that a proxy holds while their writer is stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Landing {
+    /// Both land while the other one opens.
+    Both,
+    /// One does, the other one when the log belongs to the other writer.
+    First,
+    Second,
+}
+
+/// A proxy holds two puts, and lets them through before a request of the other opening, or when
+/// it is over; the process goes on when the other one has the log.
 #[tokio::test]
-async fn a_writer_that_is_stopped_in_a_put_to_s3_acknowledges_nothing_of_its_own() {
+async fn a_writer_that_is_stopped_in_two_puts_to_s3_acknowledges_nothing_of_its_own() {
     let Some(place) = Place::bucket("stopped") else { return };
     let proxy = Proxy::start(place.upstream()).await.unwrap();
-    let mut number = 0;
-    let mut through = false;
-    while !through {
-        number += 1;
-        assert!(number < MOST_REQUESTS, "it never opens");
-        let situation = format!("S3, the put landed at request {number}");
-        let place = place.log(number);
-        let (mut first, acked) = begin(&place, &place.by_way_of(proxy.endpoint())).await;
-        let gate = Gate::new();
-        proxy.treat_next_put(Treatment::Hold(gate.clone()));
-        first.order(&[appends(1)]).await;
-        gate.held().await;
-        first.signal(Signal::STOP);
-        first.stopped().await;
-
-        let landing = gate.clone();
-        let second = open_and_meanwhile(&place, number, move || {
-            let gate = landing.clone();
-            async move {
-                gate.open();
-                gate.landed().await;
+    for landing in [Landing::Both, Landing::First, Landing::Second] {
+        let mut acknowledged = Vec::new();
+        let mut through = false;
+        while !through {
+            let number = acknowledged.len() as u64 + 1;
+            assert!(number < MOST_REQUESTS, "it never opens");
+            let situation = format!("S3, {landing:?} landed at request {number}");
+            let place = place.log(format!("{landing:?}-{number}"));
+            let (mut first, acked) = begin(&place, &place.by_way_of(proxy.endpoint())).await;
+            let gates = [Gate::new(), Gate::new()];
+            proxy.treat(hold(gates.clone(), BEFORE + 1));
+            first.order(&[appends(1, 2)]).await;
+            for gate in &gates {
+                gate.held().await;
             }
-            .boxed()
-        })
-        .await;
-        through = !gate.has_landed();
-        let history = append_to(&second, &situation).await;
+            first.signal(Signal::STOP);
+            first.stopped().await;
+
+            let early: Vec<Gate> = match landing {
+                Landing::Both => gates.to_vec(),
+                Landing::First => vec![gates[0].clone()],
+                Landing::Second => vec![gates[1].clone()],
+            };
+            let landing = early.clone();
+            let second = open_and_meanwhile(&place, number, move || {
+                let gates = landing.clone();
+                async move { land(&gates).await }.boxed()
+            })
+            .await;
+            through = early.iter().all(|gate| !gate.has_landed());
+            let history = append_to(&second, &situation).await;
+            land(&gates).await;
+            let appended = resume(&mut first).await;
+            acknowledged.push(appended.acked.len());
+            let acked = [acked, appended.acked.clone()].concat();
+            end(&place, &mut first, &acked, &appended, &history, &situation).await;
+        }
+        tell(&format!(
+            "stopped in two puts to S3, {landing:?} landed at each request: {acknowledged:?} acknowledged"
+        ));
+    }
+}
+
+/// Holds the puts of objects from a sequence on.
+fn hold(gates: [Gate; 2], from: u64) -> impl Fn(&Head) -> Treatment {
+    move |head| {
+        let held = gates.iter().zip(from..).find(|(_, sequence)| {
+            head.method == "PUT" && head.target.contains(&format!("/{sequence:020}.wal"))
+        });
+        held.map_or(Treatment::Pass, |(gate, _)| Treatment::Hold(gate.clone()))
+    }
+}
+
+async fn land(gates: &[Gate]) {
+    for gate in gates {
         gate.open();
         gate.landed().await;
-        let appended = resume(&mut first).await;
-        let acked = [acked, appended.acked.clone()].concat();
-        end(&place, &mut first, &acked, &appended, &history, &situation).await;
     }
-    tell(&format!("stopped in a put to S3: {number} points for it to land at"));
 }
 
 /// Nobody can have all of the object while its writer is stopped: the rest of it leaves when the
@@ -118,7 +155,7 @@ async fn a_writer_that_is_stopped_in_the_middle_of_a_body_acknowledges_nothing_o
     let (mut first, acked) = begin(&place, &place.by_way_of(proxy.endpoint())).await;
     let gate = Gate::new();
     proxy.treat_next_put(Treatment::HoldBody(gate.clone()));
-    first.order(&[appends(LARGE)]).await;
+    first.order(&[appends(LARGE, 1)]).await;
     gate.held().await;
     first.signal(Signal::STOP);
     first.stopped().await;
@@ -137,15 +174,18 @@ const SECOND: &str = "the second";
 /// The first writer, with some entries acknowledged; `way` is how it reaches the place.
 async fn begin(place: &Place, way: &Place) -> (Child, Vec<Stamped>) {
     let mut first = start(way);
-    first.open(place, "the first").await.unwrap();
+    let settings = Settings { max_batch_bytes: 1, ..Settings::default() };
+    first.order(&[Order::open(place, "the first", settings)]).await;
+    first.opened().await.unwrap();
     first.order(&[Order::append(1, 1, 0..BEFORE)]).await;
     let acked = first.appended().await.acked;
     assert_eq!(acked.len() as u64, BEFORE);
     (first, acked)
 }
 
-fn appends(region: u64) -> Order {
-    Order::append(region, 1, BEFORE..BEFORE + THEN)
+/// So many at once, each in an object of its own.
+fn appends(region: u64, window: u64) -> Order {
+    Order::Append { regions: vec![region], author: 1, from: BEFORE, count: THEN, window }
 }
 
 /// Opens the log in this process, with something to do before its request of this number.

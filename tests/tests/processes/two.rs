@@ -1,6 +1,6 @@
 //! A second process opens the log while the first appends.
 
-use sealog_tests::child::{Kind, Order, Report};
+use sealog_tests::child::{Kind, Order, Report, Settings};
 use sealog_tests::place::Place;
 
 use crate::{recovered, start, tell};
@@ -27,7 +27,8 @@ async fn take_over(place: Place, kind: &str, flush_millis: u64) {
     let mut first = start(&place);
     let append =
         Order::Append { regions: vec![1, 2], author: 1, from: 0, count: u64::MAX, window: WINDOW };
-    first.order(&[Order::open(&place, "the first", flush_millis), append]).await;
+    let settings = Settings { flush_millis, ..Settings::default() };
+    first.order(&[Order::open(&place, "the first", settings), append]).await;
     let first_epoch = first.opened().await.unwrap();
     let mut acked = Vec::new();
     while acked.len() < BEFORE {
