@@ -11,57 +11,68 @@ use sealog_tokio::{RegionId, Wal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Template {
     Empty,
+    /// Its writer still has it.
     Clean,
     /// Of two batches on their way when the writer died, the second one landed.
     Hole,
-    /// The same, and where the first one is missing an opening that died has left its claim.
-    Orphan,
+    /// The same, and where the first one is missing, an opening that died has left its claim.
+    Claimed,
+    /// Its writer still has it. A batch of the writer before landed late, and stands where the
+    /// writer's next one is to go.
+    Stale,
+    /// The same, where the one after the next is to go.
+    StaleBehindHole,
 }
 
 impl Template {
-    pub(crate) const ALL: [Template; 4] =
-        [Template::Empty, Template::Clean, Template::Hole, Template::Orphan];
-
-    /// How many objects there are.
-    pub(crate) fn objects(self) -> usize {
-        match self {
-            Template::Empty => 0,
-            Template::Clean => 7,
-            Template::Hole => 8,
-            Template::Orphan => 9,
-        }
-    }
+    pub(crate) const ALL: [Template; 6] = [
+        Template::Empty,
+        Template::Clean,
+        Template::Hole,
+        Template::Claimed,
+        Template::Stale,
+        Template::StaleBehindHole,
+    ];
 
     /// Makes the log. Gives what was acknowledged in it, and the writer if it still has it.
     pub(crate) async fn make(self, place: &Place) -> (Vec<Stamped>, Option<Wal>) {
         if self == Template::Empty {
             return (Vec::new(), None);
         }
-        let wal = place.open(named("before")).await.unwrap();
+        let earlier = place.open(named("the one before")).await.unwrap().epoch();
+        let wal = place.open(named("writer")).await.unwrap();
         let mut acked = Vec::new();
-        for counter in 0..3 {
-            for region in [1, 2] {
-                let stamp = Stamp { region, author: 1, counter };
-                let id = wal.append(RegionId(region), stamp.payload()).await.unwrap();
-                acked.push(Stamped { id: id.0, stamp });
-            }
-        }
-        if self == Template::Clean {
-            return (acked, Some(wal));
+        for region in [1, 2] {
+            let stamp = Stamp { region, author: 1, counter: 0 };
+            let id = wal.append(RegionId(region), stamp.payload()).await.unwrap();
+            acked.push(Stamped { id: id.0, stamp });
         }
         let tip = wal.durable(RegionId(2)).await.unwrap().sequence();
-        let missing = Link { sequence: tip.next(), epoch: wal.epoch() };
-        drop(wal);
-        if self == Template::Orphan {
-            let epoch = Epoch::claimed_at(missing.sequence);
-            let itself = Link { epoch, ..missing };
-            put(place, itself, itself, None).await;
+        let next = tip.next();
+        let link = |sequence, epoch| Link { sequence, epoch };
+        match self {
+            Template::Empty | Template::Clean => {}
+            Template::Hole => {
+                leave_orphan(place, link(next.next(), wal.epoch()), link(next, wal.epoch())).await;
+            }
+            Template::Claimed => {
+                let claim = link(next, Epoch::claimed_at(next));
+                put(place, claim, claim, None).await;
+                leave_orphan(place, link(next.next(), wal.epoch()), link(next, wal.epoch())).await;
+            }
+            Template::Stale => leave_orphan(place, link(next, earlier), link(tip, earlier)).await,
+            Template::StaleBehindHole => {
+                leave_orphan(place, link(next.next(), earlier), link(next, earlier)).await;
+            }
         }
-        let orphan = Link { sequence: missing.sequence.next(), epoch: missing.epoch };
-        let stamp = Stamp { region: 1, author: 1, counter: 99 };
-        put(place, orphan, missing, Some(stamp)).await;
-        (acked, None)
+        let running = matches!(self, Template::Clean | Template::Stale | Template::StaleBehindHole);
+        (acked, running.then_some(wal))
     }
+}
+
+/// What it holds was never acknowledged.
+async fn leave_orphan(place: &Place, orphan: Link, predecessor: Link) {
+    put(place, orphan, predecessor, Some(Stamp { region: 1, author: 1, counter: 99 })).await;
 }
 
 /// Puts an object with at most one entry.
