@@ -1,6 +1,11 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod child;
+pub mod entries;
+pub mod hooked;
 pub mod model;
+pub mod place;
+pub mod proxy;
 pub mod sim;
 
 use std::fs;
