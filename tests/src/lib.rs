@@ -1,5 +1,7 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod explore;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

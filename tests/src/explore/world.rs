@@ -1,0 +1,458 @@
+//! The world: one store and some instances, and what can happen next.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::instance::{Happening, Instance, Phase, Reply, Setup, What};
+use super::objects::{NOTHING, ObjectId, Objects, SetId};
+use super::transcript::Transcript;
+
+/// The most instances that a world can have.
+pub(crate) const MOST: usize = 4;
+
+/// The number of an instance with all that it knows, among all that were met.
+pub(crate) type InstanceId = u32;
+
+/// All that decides what can happen from now on. Its parts are numbers of things that are held
+/// once, so that a state is small, and two states are the same exactly if they are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) store: SetId,
+    /// Puts that nobody waits for any more, and that can still take effect, at any time.
+    pub(crate) late: SetId,
+    pub(crate) instances: [InstanceId; MOST],
+    pub(crate) spent: Spent,
+}
+
+/// How much of the allowance for faults is used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Spent {
+    pub(crate) failures: u8,
+    pub(crate) pages: u8,
+    pub(crate) floors: u8,
+}
+
+/// The allowance for faults in one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// Puts without an answer in time, whether they took effect, take effect later, or never do;
+    /// and reads and listings that fail.
+    pub(crate) failures: u8,
+    /// Listings that are read as two pages.
+    pub(crate) pages: u8,
+    /// Floors that are raised, and how far above what is there.
+    pub(crate) floors: u8,
+    pub(crate) floor_by: u64,
+}
+
+/// One atomic step.
+///
+/// Where steps are joined, nothing is lost by it:
+///
+/// - A put that meets an object takes effect and is answered at once: it would meet it at any later
+///   time as well.
+/// - An opening does one thing at a time, and all that others notice of it are its requests, which
+///   wait as long as they like. So its requests are carried out and answered at once.
+/// - The same holds for the listings of a writer: while one is on its way, the writer starts no
+///   create, and what it is told meanwhile it could have been told before.
+/// - An instance that crashes is one that no step is taken for any more. What it had asked for
+///   stays, and can happen or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To this instance.
+    Of(usize, Move),
+    /// One of the late puts takes effect.
+    Late(ObjectId),
+}
+
+/// What happens to one instance. Numbers are places among the requests that it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    Start,
+    Append,
+    RaiseFloor,
+    Tick,
+    /// A put takes effect, and its answer is on the way.
+    Apply(u8),
+    /// That answer arrives.
+    Created(u8),
+    /// Both at once.
+    Create(u8),
+    /// A put meets this object.
+    Exists(u8, ObjectId),
+    TimeOut(u8),
+    /// A put takes effect and is answered as timed out.
+    LoseAnswer(u8),
+    Read(u8),
+    List(u8),
+    /// The first page of a listing, with this many keys.
+    FirstPage(u8, u8),
+    Fail(u8),
+}
+
+/// What came of meeting something, once computed.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    instance: InstanceId,
+    late: SetId,
+    /// The place of the violation among those that were met, from 1.
+    violation: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    setup: Setup,
+    allowance: Allowance,
+    pub(crate) objects: Objects,
+    instances: Vec<Instance>,
+    by_fingerprint: FxHashMap<u128, InstanceId>,
+    met: FxHashMap<(InstanceId, Happening), Met>,
+    violations: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup, allowance: Allowance) -> World {
+        World {
+            setup,
+            allowance,
+            objects: Objects::new(),
+            instances: Vec::new(),
+            by_fingerprint: FxHashMap::default(),
+            met: FxHashMap::default(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// The state in which nothing happened yet, to instances with these numbers of appends.
+    pub(crate) fn first(&mut self, appends: &[u8]) -> State {
+        let mut instances = [InstanceId::MAX; MOST];
+        for (who, appends) in appends.iter().enumerate() {
+            instances[who] = self.intern(Instance::new(who, *appends));
+        }
+        State { store: NOTHING, late: NOTHING, instances, spent: Spent::default() }
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// How many different instances were met, and how many pairs of one and an event.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.instances.len(), self.met.len())
+    }
+
+    pub(crate) fn instance(&self, id: InstanceId) -> &Instance {
+        &self.instances[id as usize]
+    }
+
+    /// The instances of a state.
+    pub(crate) fn instances(&self, state: &State) -> impl Iterator<Item = &Instance> + Clone {
+        let used = state.instances.into_iter().filter(|id| *id != InstanceId::MAX);
+        used.map(|id| self.instance(id))
+    }
+
+    fn intern(&mut self, instance: Instance) -> InstanceId {
+        *self.by_fingerprint.entry(instance.fingerprint()).or_insert_with(|| {
+            self.instances.push(instance);
+            (self.instances.len() - 1) as InstanceId
+        })
+    }
+
+    /// All steps that can be taken, always in the same order.
+    pub(crate) fn steps(&self, state: &State, steps: &mut Vec<Step>) {
+        steps.clear();
+        let mut before: Option<&Instance> = None;
+        for (who, instance) in self.instances(state).enumerate() {
+            let mut add = |step| steps.push(Step::Of(who, step));
+            match &instance.phase {
+                Phase::NotStarted => {
+                    // Of instances that differ in nothing but their names, the first starts first.
+                    let twin = |other: &Instance| {
+                        matches!(other.phase, Phase::NotStarted)
+                            && other.appends_left == instance.appends_left
+                            && self.setup.dies_opening.is_none()
+                    };
+                    if !before.is_some_and(twin) {
+                        add(Move::Start);
+                    }
+                }
+                Phase::Opening(_) => self.opening_steps(state, instance, add),
+                Phase::Writing(_) => {
+                    if instance.appends_left > 0 {
+                        add(Move::Append);
+                    }
+                    if state.spent.floors < self.allowance.floors {
+                        add(Move::RaiseFloor);
+                    }
+                    if instance.wants_tick() {
+                        add(Move::Tick);
+                    }
+                    self.writer_steps(state, instance, add);
+                }
+                Phase::Ended(_) => {}
+            }
+            before = Some(instance);
+        }
+        steps.extend(self.objects.members(state.late).iter().map(|object| Step::Late(*object)));
+    }
+
+    fn opening_steps(&self, state: &State, instance: &Instance, mut add: impl FnMut(Move)) {
+        let may_fail = state.spent.failures < self.allowance.failures;
+        for (place, asked) in (0..).zip(&instance.asked) {
+            match &asked.what {
+                What::Put { object, .. } => match self.standing_at(state, *object) {
+                    Some(standing) => add(Move::Exists(place, standing)),
+                    None => {
+                        add(Move::Create(place));
+                        if may_fail {
+                            add(Move::TimeOut(place));
+                            add(Move::LoseAnswer(place));
+                        }
+                    }
+                },
+                What::Read { .. } => add(Move::Read(place)),
+                What::List { after, page } => {
+                    self.list_steps(state, place, *after, *page, &mut add)
+                }
+            }
+        }
+    }
+
+    fn writer_steps(&self, state: &State, instance: &Instance, mut add: impl FnMut(Move)) {
+        let may_fail = state.spent.failures < self.allowance.failures;
+        for (place, asked) in (0..).zip(&instance.asked) {
+            match &asked.what {
+                What::Put { applied: true, .. } => {
+                    add(Move::Created(place));
+                    if may_fail {
+                        add(Move::TimeOut(place));
+                    }
+                }
+                What::Put { object, applied: false } => match self.standing_at(state, *object) {
+                    Some(standing) => add(Move::Exists(place, standing)),
+                    None => {
+                        add(Move::Apply(place));
+                        if may_fail {
+                            add(Move::TimeOut(place));
+                        }
+                    }
+                },
+                What::Read { .. } => add(Move::Read(place)),
+                What::List { after, page } => {
+                    self.list_steps(state, place, *after, *page, &mut add);
+                    if may_fail {
+                        add(Move::Fail(place));
+                    }
+                }
+            }
+        }
+    }
+
+    fn list_steps(
+        &self,
+        state: &State,
+        place: u8,
+        after: Option<u64>,
+        page: Option<SetId>,
+        add: &mut impl FnMut(Move),
+    ) {
+        add(Move::List(place));
+        if page.is_none() && state.spent.pages < self.allowance.pages {
+            let keys = self.behind(state, after).count() as u8;
+            (1..=keys).for_each(|size| add(Move::FirstPage(place, size)));
+        }
+    }
+
+    /// What stands where an object is to be put.
+    fn standing_at(&self, state: &State, object: ObjectId) -> Option<ObjectId> {
+        self.objects.at(state.store, self.objects.get(object).sequence())
+    }
+
+    fn behind(&self, state: &State, after: Option<u64>) -> impl Iterator<Item = ObjectId> {
+        let members = self.objects.members(state.store);
+        let behind = |id: &ObjectId| after.is_none_or(|key| self.objects.get(*id).sequence() > key);
+        let members: Vec<ObjectId> = members.iter().copied().filter(behind).collect();
+        members.into_iter()
+    }
+
+    /// The state after a step, and what is wrong with the step, if something is.
+    pub(crate) fn take(
+        &mut self,
+        state: &State,
+        step: Step,
+        transcript: &mut Transcript,
+    ) -> (State, Option<&str>) {
+        let mut next = *state;
+        let violation = match step {
+            Step::Late(object) => {
+                if transcript.is_written() {
+                    let object = self.objects.get(object);
+                    transcript.line(format!("store: late, {object} is created"));
+                }
+                next.store = self.objects.with(state.store, object);
+                0
+            }
+            Step::Of(who, step) => {
+                let happening = self.prepare(&mut next, who, step, transcript);
+                self.happens(&mut next, who, happening, transcript)
+            }
+        };
+        if next.store != state.store || next.late != state.late {
+            next.late = self.still_late(&next);
+        }
+        (next, violation.checked_sub(1).map(|place| self.violations[place as usize].as_str()))
+    }
+
+    /// Does to the store what a step does to it, and says what it is for the instance.
+    fn prepare(
+        &mut self,
+        next: &mut State,
+        who: usize,
+        step: Move,
+        transcript: &mut Transcript,
+    ) -> Happening {
+        let answer = Happening::Answer;
+        match step {
+            Move::Start => Happening::Start,
+            Move::Append => Happening::Append,
+            Move::Tick => Happening::Tick,
+            Move::RaiseFloor => {
+                next.spent.floors += 1;
+                Happening::Obsolete(self.highest(next) + self.allowance.floor_by)
+            }
+            Move::Apply(place) => {
+                self.apply(next, who, place, transcript);
+                answer(place, Reply::Applied)
+            }
+            Move::Created(place) => answer(place, Reply::Created),
+            Move::Create(place) => {
+                self.apply(next, who, place, transcript);
+                answer(place, Reply::Created)
+            }
+            Move::Exists(place, standing) => answer(place, Reply::Exists(standing)),
+            Move::TimeOut(place) => {
+                next.spent.failures += 1;
+                answer(place, Reply::TimedOut)
+            }
+            Move::LoseAnswer(place) => {
+                next.spent.failures += 1;
+                self.apply(next, who, place, transcript);
+                answer(place, Reply::AnswerLost)
+            }
+            Move::Read(place) => {
+                let sequence = match self.asked(next, who, place) {
+                    What::Read { sequence, .. } => *sequence,
+                    other => panic!("no read: {other:?}"),
+                };
+                answer(place, Reply::Read(self.objects.at(next.store, sequence)))
+            }
+            Move::List(place) => {
+                let What::List { after, page } = *self.asked(next, who, place) else {
+                    panic!("no listing");
+                };
+                let first = page.map(|page| self.objects.members(page));
+                let first: &[ObjectId] = first.as_deref().unwrap_or(&[]);
+                let last = first.last().map(|id| self.objects.get(*id).sequence());
+                let second: Vec<ObjectId> = self.behind(next, last.or(after)).collect();
+                let listed = self.objects.set_of(first.iter().copied().chain(second));
+                answer(place, Reply::Listed(listed))
+            }
+            Move::FirstPage(place, size) => {
+                next.spent.pages += 1;
+                let What::List { after, .. } = *self.asked(next, who, place) else {
+                    panic!("no listing");
+                };
+                let page: Vec<ObjectId> = self.behind(next, after).take(size as usize).collect();
+                answer(place, Reply::FirstPage(self.objects.set_of(page)))
+            }
+            Move::Fail(place) => {
+                next.spent.failures += 1;
+                answer(place, Reply::Failed)
+            }
+        }
+    }
+
+    fn apply(&mut self, next: &mut State, who: usize, place: u8, transcript: &mut Transcript) {
+        let What::Put { object, .. } = *self.asked(next, who, place) else { panic!("no put") };
+        if transcript.is_written() {
+            transcript.line(format!("store: {} is created", self.objects.get(object)));
+        }
+        next.store = self.objects.with(next.store, object);
+    }
+
+    fn asked(&self, state: &State, who: usize, place: u8) -> &What {
+        &self.instance(state.instances[who]).asked[place as usize].what
+    }
+
+    fn highest(&self, state: &State) -> u64 {
+        let members: Arc<[ObjectId]> = self.objects.members(state.store);
+        members.last().map_or(0, |id| self.objects.get(*id).sequence())
+    }
+
+    /// Hands an instance what happens to it, and then the answers to its reads of what is there for
+    /// good. Says which violation came of it, from 1.
+    fn happens(
+        &mut self,
+        next: &mut State,
+        who: usize,
+        happening: Happening,
+        transcript: &mut Transcript,
+    ) -> u32 {
+        let mut violation = 0;
+        let mut happening = Some(happening);
+        while let Some(happens) = happening {
+            let met = self.meet(next.instances[who], happens, transcript);
+            next.instances[who] = met.instance;
+            if met.late != NOTHING {
+                let late = self.objects.members(met.late);
+                let before = self.objects.members(next.late);
+                next.late = self.objects.set_of(before.iter().chain(late.iter()).copied());
+            }
+            violation = if violation == 0 { met.violation } else { violation };
+            happening = self.settled_read(next, who);
+        }
+        violation
+    }
+
+    /// A read whose answer can never change any more, and that is not a read-back.
+    fn settled_read(&self, next: &State, who: usize) -> Option<Happening> {
+        let asked = &self.instance(next.instances[who]).asked;
+        (0..).zip(asked).find_map(|(place, asked)| match asked.what {
+            What::Read { sequence, back: false, .. } => {
+                let object = self.objects.at(next.store, sequence)?;
+                Some(Happening::Answer(place, Reply::Read(Some(object))))
+            }
+            _ => None,
+        })
+    }
+
+    fn meet(&mut self, id: InstanceId, happening: Happening, transcript: &mut Transcript) -> Met {
+        if !transcript.is_written()
+            && let Some(met) = self.met.get(&(id, happening))
+        {
+            return *met;
+        }
+        let instance = &self.instances[id as usize];
+        let happened = instance.meet(&self.setup, &mut self.objects, happening, transcript);
+        let violation = happened.violation.map_or(0, |violation| {
+            self.violations.push(violation);
+            self.violations.len() as u32
+        });
+        let late = self.objects.set_of(happened.late);
+        let met = Met { instance: self.intern(happened.instance), late, violation };
+        self.met.insert((id, happening), met);
+        met
+    }
+
+    /// A late put whose key is taken has no effect any more.
+    fn still_late(&mut self, state: &State) -> SetId {
+        let late = self.objects.members(state.late);
+        if late.iter().all(|id| self.standing_at(state, *id).is_none()) {
+            return state.late;
+        }
+        let still = |id: &ObjectId| self.standing_at(state, *id).is_none();
+        let still: Vec<ObjectId> = late.iter().copied().filter(still).collect();
+        self.objects.set_of(still)
+    }
+}
