@@ -1,15 +1,19 @@
 //! The Opening machine (DESIGN.md section 4): from what the store holds to a log that can be
 //! written.
 //!
-//! The rooms follow the document's steps: [`examine`] fetches and verifies what was listed,
-//! [`recover`] selects and indexes history and applies its release records, [`start`] creates the
-//! start object and checks the store. [`requests`] numbers, limits and delays what is asked of the
-//! store meanwhile.
+//! The rooms follow the document's steps: `examine` fetches and verifies what was listed,
+//! `recover` selects history, `claim` sees to it that no older writer can go on unnoticed
+//! (section 12), `recover` indexes history and applies its release records, `start` creates the
+//! start object and checks the store, `look` looks whether something came in between (section
+//! 12). `requests` numbers, limits and delays what is asked of the store meanwhile.
 
+mod claim;
 mod examine;
+mod look;
 mod recover;
 mod requests;
 mod start;
+mod way;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,15 +25,17 @@ use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::catalog::Catalog;
-use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
 use crate::rules::Rules;
 use crate::types::{Epoch, Link, ObjectSeq, Time};
 
-use examine::Examination;
-use recover::{Recovery, Setback};
+use claim::Claim;
+use examine::{Examination, Examined};
+use look::Look;
+use recover::{Recovery, Selected, Setback};
 use requests::{Purpose, Request, Requests};
 use start::Start;
 
@@ -44,7 +50,7 @@ use start::Start;
 ///
 /// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
 /// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
-/// the reason.
+/// the reason. (A listing after a claim of its own is no start anew: each closes one hole.)
 #[derive(Clone, Debug)]
 pub struct Opening {
     prefix: Prefix,
@@ -58,27 +64,33 @@ pub struct Opening {
     effects: VecDeque<OpeningEffect>,
     /// How often it started again from the listing.
     restarts: u32,
-    /// Before a listing that is repeated because an object of the last one was gone.
+    /// What was read of the objects that the last listing showed.
+    known: BTreeMap<ObjectSeq, Examined>,
+    /// What the last listing would have failed the opening with, if the next one says the same.
+    suspicion: Option<Error>,
+    /// Before a listing that is repeated to confirm a suspicion.
     relist: Backoff,
     /// Keys that the operator was told of, so that listing again does not tell them again.
     ignored: BTreeSet<Key>,
 }
 
-/// The steps of DESIGN.md section 4. What makes the prefix exclusive (section 12) goes between
-/// them: a claim and a listing more before `Starting`, a second look after `Checking`. A read-only
-/// opening ends after `Recovering`.
+/// The steps of DESIGN.md section 4, and of section 12 between them.
 #[derive(Clone, Debug)]
 enum Phase {
     /// Step 1.
     Listing,
     /// Steps 1 and 2.
     Examining(Examination),
+    /// Section 12, rule 2; then the listing comes again.
+    Claiming(Claim),
     /// Steps 3 to 5 are done but for release records that are still read.
     Recovering(Box<Recovery>),
     /// Step 6.
     Starting(Box<Start>),
     /// Step 7.
     Checking(Box<Start>),
+    /// Section 12, rule 3.
+    Looking(Box<Look>),
     Ended,
 }
 
@@ -171,6 +183,8 @@ impl Opening {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
+            known: BTreeMap::new(),
+            suspicion: None,
             relist: Backoff::new(),
             ignored: BTreeSet::new(),
         };
@@ -216,7 +230,10 @@ impl Opening {
             return;
         };
         match answer {
-            StorageAnswer::Listed { result: Ok(listing), .. } => self.listed(listing),
+            StorageAnswer::Listed { result: Ok(listing), .. } => match self.phase {
+                Phase::Looking(_) => self.looked(listing),
+                _ => self.listed(listing),
+            },
             StorageAnswer::Listed { result: Err(error), .. } => self.read_failed(request, error),
             StorageAnswer::Fetched { result, .. } => match request.exactly(result) {
                 Ok(bytes) => self.fetched(request.purpose, Some(bytes)),
@@ -225,8 +242,14 @@ impl Opening {
                 }
                 Err(error) => self.read_failed(request, error),
             },
-            StorageAnswer::CreateResult { result, .. } => self.put_answered(request, result),
-            StorageAnswer::ReadBackResult { result, .. } => self.read_back_answered(result),
+            StorageAnswer::CreateResult { result, .. } => match self.phase {
+                Phase::Claiming(_) => self.claim_answered(request, result),
+                _ => self.put_answered(request, result),
+            },
+            StorageAnswer::ReadBackResult { result, .. } => match self.phase {
+                Phase::Looking(_) => self.looked_at(request, result),
+                _ => self.read_back_answered(result),
+            },
         }
     }
 
@@ -260,6 +283,17 @@ impl Opening {
     }
 
     fn listed(&mut self, listing: Vec<Listed>) {
+        let objects = self.sorted(listing);
+        if objects.is_empty() && self.options.must_exist {
+            return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
+        }
+        let known = core::mem::take(&mut self.known);
+        self.phase = Phase::Examining(Examination::new(objects, known));
+        self.examine();
+    }
+
+    /// The log's objects in a listing, with their sizes.
+    fn sorted(&mut self, listing: Vec<Listed>) -> BTreeMap<ObjectSeq, u64> {
         let mut objects = BTreeMap::new();
         for Listed { key, size } in listing {
             match self.prefix.classify(&key) {
@@ -274,11 +308,7 @@ impl Opening {
                 KeyKind::Foreign => {}
             }
         }
-        if objects.is_empty() && self.options.must_exist {
-            return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
-        }
-        self.phase = Phase::Examining(Examination::new(objects));
-        self.examine();
+        objects
     }
 
     /// The bytes that were asked for; `None` if their object is gone.
@@ -289,6 +319,9 @@ impl Opening {
                 self.examine();
             }
             (Phase::Recovering(recovery), Purpose::Releases(sequence)) => {
+                if let Some(object) = self.known.get_mut(&sequence) {
+                    object.releases = bytes.clone();
+                }
                 match recovery.fetched(&self.prefix, &mut self.requests, sequence, bytes) {
                     Ok(()) => self.recover(),
                     Err(setback) => self.set_back(setback),
@@ -307,11 +340,25 @@ impl Opening {
         if !examination.is_done() {
             return;
         }
-        let recovery = core::mem::take(examination)
-            .finish(&self.prefix)
-            .map_err(Setback::Failed)
-            .and_then(|found| Recovery::new(&self.prefix, &mut self.requests, found));
-        match recovery {
+        let found = match core::mem::take(examination).finish(&self.prefix) {
+            Ok(found) => found,
+            Err(error) => return self.fail(error),
+        };
+        let selected = Selected::new(&self.prefix, &found);
+        self.known = found.objects;
+        match selected {
+            Ok(selected) => self.clear_the_way(selected),
+            Err(setback) => self.set_back(setback),
+        }
+    }
+
+    /// Claims what must be claimed, and goes on when nothing must.
+    fn clear_the_way(&mut self, selected: Selected) {
+        self.suspicion = None;
+        if let Some(sequence) = selected.to_claim(&self.known, self.rules) {
+            return self.claim(sequence, selected);
+        }
+        match Recovery::new(&self.prefix, &mut self.requests, &self.known, selected) {
             Ok(recovery) => {
                 self.phase = Phase::Recovering(Box::new(recovery));
                 self.recover();
@@ -332,23 +379,25 @@ impl Opening {
     fn set_back(&mut self, setback: Setback) {
         match setback {
             Setback::Failed(error) => self.fail(error),
-            Setback::Gone(sequence) => self.list_without(sequence),
+            Setback::Suspect(error) => self.suspect(error),
         }
     }
 
-    /// An object was listed and is gone: a collection of an earlier instance may be running, and
-    /// what is needed is in another listing. That costs a start anew like any other, so that a
-    /// store whose listing never agrees with its reads does not keep an opening for ever; and a
-    /// delay, since it may just lag behind.
-    fn list_without(&mut self, gone: ObjectSeq) {
-        let error = Error::Store {
-            operation: Operation::Read,
-            key: self.prefix.object_key(gone),
-            source: StoreError::new(StoreErrorKind::NotFound),
+    /// What was listed does not fit together: it is damage only if the next listing agrees, since
+    /// a collection of an earlier instance may be running (section 12, rule 6). That costs a start
+    /// anew like any other, so that listings that never agree do not keep an opening for ever; and
+    /// a delay, since the store may just lag behind.
+    fn suspect(&mut self, error: Error) {
+        let confirmed = match (&self.suspicion, &error) {
+            (Some(Error::Corrupted { key, .. }), Error::Corrupted { key: again, .. }) => {
+                key == again
+            }
+            _ => false,
         };
-        if !self.may_start_again() {
+        if confirmed || !self.rules.confirm_corruption || !self.may_start_again() {
             return self.fail(error);
         }
+        self.suspicion = Some(error.clone());
         self.notice(Notice::OpeningRetries { error });
         self.requests.clear();
         let due = self.now.after(self.relist.next());
@@ -361,6 +410,7 @@ impl Opening {
             return self.fail(Error::Contended { key, epoch, writer });
         }
         self.notice(Notice::OpeningAgain { key, epoch });
+        self.requests.clear();
         self.list(self.now);
     }
 

@@ -2,6 +2,7 @@
 
 mod create;
 mod fence;
+mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
@@ -68,6 +69,8 @@ pub struct Writer<W> {
     state: State,
     catalog: Catalog,
     next_sequence: ObjectSeq,
+    /// The next sequence does not follow the last indexed one: the next batch is guarded.
+    skipped: bool,
     next_request: RequestId,
     /// Appends that cannot be admitted yet, in the order of their arrival.
     queue: VecDeque<QueuedAppend<W>>,
@@ -128,6 +131,7 @@ impl<W> Writer<W> {
             state: State::Running,
             catalog: recovered.catalog,
             next_sequence: recovered.next_sequence,
+            skipped: false,
             next_request: recovered.next_request,
             queue: VecDeque::new(),
             open: None,
@@ -320,7 +324,7 @@ impl<W> Writer<W> {
     /// An invariant does not hold.
     pub fn check(&self) {
         self.catalog.check();
-        self.pipeline.check();
+        self.pipeline.check(self.rules);
         if let Some(open) = &self.open {
             assert_eq!(open.sequence(), self.next_sequence);
             assert!(open.entries() > 0, "an open batch without entries");
@@ -463,7 +467,7 @@ impl<W> Writer<W> {
             StorageAnswer::CreateResult { id, result } => self.create_result(id, result),
             StorageAnswer::ReadBackResult { id, result } => self.read_back_result(id, result),
             StorageAnswer::Fetched { id, result } => self.fence_fetched(id, result),
-            StorageAnswer::Listed { .. } => {}
+            StorageAnswer::Listed { id, result } => self.guard_listed(id, result),
         }
     }
 
@@ -518,7 +522,8 @@ impl<W> Writer<W> {
         };
         self.next_sequence = batch.sequence().next();
         let key = self.prefix.object_key(batch.sequence());
-        self.pipeline.push(pipeline::seal(batch, &header, key, self.now));
+        let guarded = core::mem::take(&mut self.skipped);
+        self.pipeline.push(pipeline::seal(batch, &header, key, guarded, self.now));
     }
 
     fn is_full(&self, open: &Batch<W>) -> bool {

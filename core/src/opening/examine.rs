@@ -37,8 +37,8 @@ pub(super) struct Examination {
 /// What all the objects of a listing turned out to be.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Of all that was listed, be it there or gone.
-    pub(super) largest_listed: Option<ObjectSeq>,
+    /// All that was listed, be it there or gone.
+    pub(super) listed: BTreeSet<ObjectSeq>,
     /// What is there.
     pub(super) objects: BTreeMap<ObjectSeq, Examined>,
     /// What was listed and is gone.
@@ -92,8 +92,14 @@ enum Judged {
 }
 
 impl Examination {
-    pub(super) fn new(listed: BTreeMap<ObjectSeq, u64>) -> Examination {
-        Examination { listed, ..Examination::default() }
+    /// Of what is listed, with its sizes. Objects never change, so what is `known` from an earlier
+    /// listing is not read again.
+    pub(super) fn new(
+        listed: BTreeMap<ObjectSeq, u64>,
+        mut known: BTreeMap<ObjectSeq, Examined>,
+    ) -> Examination {
+        known.retain(|sequence, object| listed.get(sequence) == Some(&object.size));
+        Examination { listed, objects: known, ..Examination::default() }
     }
 
     /// Begins objects while there is room.
@@ -103,6 +109,9 @@ impl Examination {
                 return;
             };
             self.cursor = sequence.next();
+            if self.objects.contains_key(&sequence) {
+                continue;
+            }
             if size < MIN_OBJECT_LEN {
                 let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {size}");
                 self.fail(sequence, DecodeError::new(Part::Object, reason));
@@ -174,7 +183,7 @@ impl Examination {
             return Err(Error::corrupted(prefix.object_key(sequence), error));
         }
         Ok(Found {
-            largest_listed: self.listed.keys().next_back().copied(),
+            listed: self.listed.into_keys().collect(),
             objects: self.objects,
             gone: self.gone,
         })

@@ -1,7 +1,7 @@
 //! From verified objects to history: selecting the chain, indexing it, and applying its release
 //! records (DESIGN.md section 4, steps 3 to 5).
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::sync::Arc;
 
@@ -9,11 +9,13 @@ use bytes::Bytes;
 
 use super::examine::{Examined, Found};
 use super::requests::{Purpose, Request, Requests};
+use super::way::{Way, way};
 use crate::catalog::Catalog;
-use crate::chain::{self, LostHistory, Present};
+use crate::chain::{self, LostHistory, Present, Selection};
 use crate::error::{DecodeError, Error, Part};
 use crate::format::{SegmentMeta, decode_releases, decode_segment};
 use crate::key::Prefix;
+use crate::rules::Rules;
 use crate::types::{Epoch, Link, ObjectSeq, RegionId};
 
 /// What is recovered, while release records are still read.
@@ -25,6 +27,8 @@ pub(super) struct Recovery {
     /// `None` if the log has used its last one.
     pub(super) next_sequence: Option<ObjectSeq>,
     pub(super) incomplete_above_tip: u64,
+    /// Every sequence that the listing showed.
+    pub(super) listed: BTreeSet<ObjectSeq>,
     /// The names of the writers whose start objects are there.
     pub(super) names: BTreeMap<Epoch, Arc<str>>,
     /// Release records that are being read.
@@ -38,50 +42,110 @@ struct Pending {
     again: bool,
 }
 
+/// What is history in a listing, before any of it is indexed.
+#[derive(Clone, Debug)]
+pub(super) struct Selected {
+    /// `None` in an empty prefix.
+    selection: Option<Selection>,
+    /// Every sequence that the listing showed.
+    listed: BTreeSet<ObjectSeq>,
+}
+
 /// Why recovery does not go on.
 #[derive(Clone, Debug)]
 pub(super) enum Setback {
-    /// This object was listed, and is needed, and is gone: list again.
-    Gone(ObjectSeq),
+    /// What the listing shows does not fit together. A collection of an earlier instance may have
+    /// run meanwhile; if the next listing says the same, this is what the opening fails with.
+    Suspect(Error),
     Failed(Error),
 }
 
+impl Selected {
+    /// Selects history among what was found.
+    pub(super) fn new(prefix: &Prefix, found: &Found) -> Result<Selected, Setback> {
+        let Found { listed, objects, gone } = found;
+        let listed = listed.clone();
+        if objects.is_empty() {
+            return match gone.first() {
+                Some(first) => Err(vanished(prefix, *first)),
+                None => Ok(Selected { selection: None, listed }),
+            };
+        }
+        let selection = match (chain::select(&present(objects)), gone.last()) {
+            (Ok(selection), _) => selection,
+            // What is gone may be what is missing.
+            (Err(_), Some(gone)) => return Err(vanished(prefix, *gone)),
+            (Err(lost), None) => return Err(Setback::Suspect(corrupted(prefix, &lost))),
+        };
+        // Below the boundary a collection of an earlier instance was still running.
+        if let Some(gone) = gone.range(boundary(objects, selection.tip)..).next() {
+            return Err(vanished(prefix, *gone));
+        }
+        Ok(Selected { selection: Some(selection), listed })
+    }
+
+    pub(super) fn tip(&self) -> Option<Link> {
+        self.selection.as_ref().map(|selection| selection.tip)
+    }
+
+    /// Counts an object that was created after the listing.
+    pub(super) fn add(&mut self, sequence: ObjectSeq) {
+        self.listed.insert(sequence);
+    }
+
+    /// What must be claimed before a start object may be created, if anything.
+    pub(super) fn to_claim(
+        &self,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+        rules: Rules,
+    ) -> Option<ObjectSeq> {
+        // An empty prefix goes straight to its first object.
+        let tip = self.tip()?;
+        let above = objects.range(tip.sequence.next()..);
+        match way(tip, above.map(|(sequence, object)| (*sequence, object.header.epoch)), rules) {
+            Way::Claim(sequence) => Some(sequence),
+            Way::Blocked => None,
+        }
+    }
+}
+
+/// The boundary that a tip carries.
+pub(super) fn boundary(objects: &BTreeMap<ObjectSeq, Examined>, tip: Link) -> ObjectSeq {
+    objects.get(&tip.sequence).map_or(ObjectSeq::ZERO, |tip| tip.header.boundary)
+}
+
+/// An object that was listed, and is needed, was gone when it was read.
+fn vanished(prefix: &Prefix, sequence: ObjectSeq) -> Setback {
+    let reason = "expected what the listing shows, found nothing there";
+    let error = DecodeError::new(Part::Object, reason);
+    Setback::Suspect(Error::corrupted(prefix.object_key(sequence), error))
+}
+
 impl Recovery {
-    /// Recovers what was found, and asks for the release records that are not at hand.
+    /// Recovers the selected history, and asks for the release records that are not at hand.
     pub(super) fn new(
         prefix: &Prefix,
         requests: &mut Requests,
-        found: Found,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+        selected: Selected,
     ) -> Result<Recovery, Setback> {
-        let Found { largest_listed, mut objects, gone } = found;
         let mut recovery = Recovery {
             catalog: Catalog::new(ObjectSeq::ZERO),
             tip: None,
-            next_sequence: next_sequence(largest_listed, &objects),
+            next_sequence: next_sequence(selected.listed.last().copied(), objects),
             incomplete_above_tip: 0,
-            names: names(&objects),
+            listed: selected.listed,
+            names: names(objects),
             pending: BTreeMap::new(),
         };
-        if objects.is_empty() {
-            return gone.first().map_or(Ok(recovery), |first| Err(Setback::Gone(*first)));
-        }
-        let selection = match (chain::select(&present(&objects)), gone.last()) {
-            (Ok(selection), _) => selection,
-            // What is gone may be what is missing.
-            (Err(_), Some(gone)) => return Err(Setback::Gone(*gone)),
-            (Err(lost), None) => return Err(Setback::Failed(corrupted(prefix, &lost))),
+        let Some(selection) = selected.selection else {
+            return Ok(recovery);
         };
-        let boundary =
-            objects.get(&selection.tip.sequence).map_or(ObjectSeq::ZERO, |tip| tip.header.boundary);
-        // Below the boundary a collection of an earlier instance was still running.
-        if let Some(gone) = gone.range(boundary..).next() {
-            return Err(Setback::Gone(*gone));
-        }
-        recovery.catalog.raise_boundary(boundary);
+        recovery.catalog.raise_boundary(boundary(objects, selection.tip));
         recovery.tip = Some(selection.tip);
         recovery.incomplete_above_tip = selection.incomplete_above_tip;
         for sequence in selection.chain {
-            if let Some(object) = objects.remove(&sequence) {
+            if let Some(object) = objects.get(&sequence) {
                 recovery.index(prefix, requests, object)?;
             }
         }
@@ -92,7 +156,7 @@ impl Recovery {
         &mut self,
         prefix: &Prefix,
         requests: &mut Requests,
-        object: Examined,
+        object: &Examined,
     ) -> Result<(), Setback> {
         let link = object.header.link();
         self.catalog.index(link, object.size, &object.segments).map_err(|error| {
@@ -102,8 +166,8 @@ impl Recovery {
         let Some(&meta) = releases else {
             return Ok(());
         };
-        let again = match object.releases {
-            Some(held) if self.apply(link.sequence, &meta, &held).is_ok() => return Ok(()),
+        let again = match &object.releases {
+            Some(held) if self.apply(link.sequence, &meta, held).is_ok() => return Ok(()),
             Some(_) => true,
             None => false,
         };
@@ -128,7 +192,7 @@ impl Recovery {
             return Ok(());
         };
         let Some(bytes) = bytes else {
-            return Err(Setback::Gone(sequence));
+            return Err(vanished(prefix, sequence));
         };
         match self.apply(sequence, &meta, &bytes) {
             Ok(()) => {}
@@ -185,7 +249,8 @@ fn next_sequence(
     chain::next_sequence(largest_listed, epochs.max(), ids)
 }
 
-fn names(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<Epoch, Arc<str>> {
+/// The names of the writers whose start objects or claims are there.
+pub(super) fn names(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<Epoch, Arc<str>> {
     let starts = objects
         .values()
         .filter(|object| object.header.epoch == Epoch::claimed_at(object.header.sequence));

@@ -47,8 +47,11 @@ pub(super) enum Purpose {
     Listing,
     Piece(ObjectSeq, Piece),
     Releases(ObjectSeq),
+    Claim,
     /// The start object, and whatever stands at its key.
     Start,
+    /// An object that came in between.
+    Look(ObjectSeq),
 }
 
 #[derive(Clone, Debug)]
@@ -206,5 +209,33 @@ impl Requests {
         let id = self.next_id;
         self.next_id = RequestId(id.0.saturating_add(1));
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_under_way_until_it_is_answered() {
+        let mut requests = Requests::new(2, Duration::from_secs(1));
+        let list = || Request::list("p/objects/".into());
+        requests.push(list());
+        requests.push(list());
+        let sent: Vec<_> = core::iter::from_fn(|| requests.send(Time::ZERO)).collect();
+        requests.clear();
+        requests.delay(list(), Time::from_millis(5));
+        assert!(requests.send(Time::from_millis(5)).is_none());
+        assert_eq!(requests.next_due(), None, "a tick would not help");
+
+        let answer = sent[1].failed(StoreError::new(StoreErrorKind::TimedOut));
+        assert!(requests.take(&answer).is_none(), "nobody waits for it");
+        assert_eq!(requests.next_due(), Some(Time::from_millis(5)));
+        assert!(!requests.has_room());
+        let again = requests.send(Time::from_millis(5)).unwrap();
+        let answer = again.failed(StoreError::new(StoreErrorKind::TimedOut));
+        assert_eq!(requests.take(&answer).unwrap().purpose, Purpose::Listing);
     }
 }

@@ -21,7 +21,7 @@ use crate::format::{
 };
 use crate::key::Key;
 use crate::options::Options;
-use crate::types::{EntryId, Epoch, ObjectSeq, RegionId};
+use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
 
 /// Some stores limit how often one key is written.
 const CHECK_DELAY: Duration = Duration::from_secs(1);
@@ -59,6 +59,8 @@ enum Standing {
     Foreign(DecodeError),
     /// An object of an earlier epoch.
     Earlier(Epoch),
+    /// Another opening's claim, with its epoch.
+    Claim(Epoch),
     /// An object of the epoch that only a start object at this key can have. It may be ours.
     OurEpoch {
         /// Its size.
@@ -111,7 +113,7 @@ fn decide(ours: Epoch, put: &Result<(), StoreError>, standing: Option<Standing>)
             Standing::Absent | Standing::Unread => Decision::Repeat,
             Standing::Refused(error) => Decision::ReadRefused(error),
             Standing::Foreign(error) => Decision::Corrupted(error),
-            Standing::Earlier(epoch) => Decision::StartAgain(epoch),
+            Standing::Earlier(epoch) | Standing::Claim(epoch) => Decision::StartAgain(epoch),
             Standing::OurEpoch { size } => Decision::ReadWhole { size },
             Standing::Ours => Decision::Opened,
             Standing::Others(writer) => Decision::Contended(ours, writer),
@@ -126,13 +128,7 @@ impl Opening {
         let Some(sequence) = recovery.next_sequence else {
             return self.fail(Error::SequenceExhausted);
         };
-        let name = writer_name(&self.options, &self.identity);
-        let record = WriterRecord {
-            nonce: self.identity.nonce,
-            opened_at_millis: self.identity.opened_at_millis,
-            max_in_flight: u16::try_from(self.options.max_in_flight).unwrap_or(u16::MAX),
-            name,
-        };
+        let record = record(&self.options, &self.identity);
         let key = self.prefix.object_key(sequence);
         let start = Start::new(recovery, sequence, key, record);
         self.requests.push(start.put.clone());
@@ -194,6 +190,11 @@ impl Opening {
                 let delay = put.backoff.next();
                 self.try_later(put, delay, failure);
             }
+            Decision::StartAgain(epoch)
+                if epoch >= start.header.epoch && !self.rules.start_again_at_a_claim =>
+            {
+                self.fail(Error::Contended { key, epoch, writer: None });
+            }
             Decision::StartAgain(epoch) => {
                 let writer = start.recovery.names.get(&epoch).cloned();
                 self.start_again(key, epoch, writer);
@@ -222,7 +223,7 @@ impl Opening {
             self.requests.push(start.check());
             self.phase = Phase::Checking(start);
         } else {
-            self.opened(*start);
+            self.look(*start);
         }
     }
 
@@ -236,7 +237,7 @@ impl Opening {
         };
         if failure.kind == StoreErrorKind::Exists {
             if let Phase::Checking(start) = core::mem::replace(&mut self.phase, Phase::Ended) {
-                self.opened(*start);
+                self.look(*start);
             }
         } else if failure.is_retryable() && start.checks < CHECK_REPEATS {
             start.checks += 1;
@@ -246,7 +247,7 @@ impl Opening {
         }
     }
 
-    fn opened(&mut self, start: Start) {
+    pub(super) fn opened(&mut self, start: Start) {
         let Start { recovery, header, size, segments, .. } = start;
         let mut catalog = recovery.catalog;
         let recovered_objects = catalog.object_count();
@@ -294,6 +295,20 @@ impl Start {
             reread: false,
             checks: 0,
         }
+    }
+
+    /// What the start object links to.
+    pub(super) fn tip(&self) -> Option<Link> {
+        self.recovery.tip
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.header.epoch
+    }
+
+    /// Whether this is the start object, or was there before it.
+    pub(super) fn knows(&self, sequence: ObjectSeq) -> bool {
+        sequence == self.header.sequence || self.recovery.listed.contains(&sequence)
     }
 
     fn ask(&self, ask: Ask) -> Request {
@@ -344,6 +359,9 @@ impl Start {
             let reason = format!("expected sequence {expected}, as the key says, found {found}");
             return Standing::Foreign(DecodeError::new(Part::Header, reason));
         }
+        if found.links_to_itself() {
+            return Standing::Claim(found.epoch);
+        }
         match found.epoch.cmp(&ours.epoch) {
             Ordering::Less => Standing::Earlier(found.epoch),
             Ordering::Greater => Standing::Later(found.epoch),
@@ -369,12 +387,22 @@ impl Start {
     }
 }
 
-fn encode(header: &Header, record: &WriterRecord) -> (Payload, Vec<SegmentMeta>) {
+pub(super) fn encode(header: &Header, record: &WriterRecord) -> (Payload, Vec<SegmentMeta>) {
     let mut object = ObjectEncoder::new();
     if let Some(id) = EntryId::new(header.sequence, 1) {
         object.push(RegionId::WRITER, id, &record.encode());
     }
     object.finish(header)
+}
+
+/// What a claim and a start object say of this writer.
+pub(super) fn record(options: &Options, identity: &Identity) -> WriterRecord {
+    WriterRecord {
+        nonce: identity.nonce,
+        opened_at_millis: identity.opened_at_millis,
+        max_in_flight: u16::try_from(options.max_in_flight).unwrap_or(u16::MAX),
+        name: writer_name(options, identity),
+    }
 }
 
 /// The options are validated; what the shell names is cut to fit.
@@ -406,6 +434,7 @@ mod tests {
             (Some(Standing::Refused(refused())), "ReadRefused"),
             (Some(Standing::Foreign(error(Part::Header))), "Corrupted"),
             (Some(Standing::Earlier(Epoch(6))), "StartAgain(Epoch(6))"),
+            (Some(Standing::Claim(Epoch(7))), "StartAgain(Epoch(7))"),
             (Some(Standing::OurEpoch { size: 200 }), "ReadWhole { size: 200 }"),
             (Some(Standing::Ours), "Opened"),
             (Some(Standing::Others(Some("b".into()))), "Contended(Epoch(7), Some(\"b\"))"),

@@ -9,6 +9,7 @@ use std::string::ToString;
 use expect_test::expect;
 
 use super::*;
+use crate::error::Operation;
 use store::*;
 
 #[test]
@@ -125,6 +126,19 @@ fn the_listing_is_repeated_until_the_opening_has_taken_too_long() {
     assert_eq!(millis, [0, 100, 300, 700, 1500, 3100, 6300, 11300, 16300]);
     let retries = run.notices.iter().filter(|n| matches!(n, Notice::OpeningRetries { .. }));
     assert_eq!(retries.count(), 1, "{:?}", run.notices);
+}
+
+#[test]
+fn the_last_attempt_may_start_when_the_time_is_just_over() {
+    let mut store = Store::default();
+    for _ in 0..10 {
+        store.fault(Operation::List, prefix().objects(), Fault::Fails(StoreErrorKind::Transient));
+    }
+    let options = Options { open_timeout: Duration::from_millis(300), ..Options::default() };
+    let run = open_with(options, store);
+    assert!(run.failed().is_retryable());
+    let millis: Vec<_> = run.times(Operation::List).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 100, 300]);
 }
 
 #[test]

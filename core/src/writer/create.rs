@@ -18,6 +18,7 @@ use crate::types::Link;
 impl<W> Writer<W> {
     /// Starts what may start: repeats that are due, then new creates while a slot is free.
     pub(super) fn start_creates(&mut self) {
+        let rules = self.rules;
         loop {
             let free = self.has_free_slot();
             let id = self.next_request;
@@ -25,7 +26,7 @@ impl<W> Writer<W> {
             let repeat = due.is_some();
             let batch = match due {
                 Some(batch) => batch,
-                None if free => match self.pipeline.start() {
+                None if free => match self.pipeline.start(rules) {
                     Some(batch) => batch,
                     None => return,
                 },
@@ -82,10 +83,12 @@ impl<W> Writer<W> {
         let Some(batch) = self.pipeline.find(id) else {
             return self.fence_read_back(id, result);
         };
-        let Create::ReadingBack(_, cause) = &batch.create else { return };
-        let cause = cause.clone();
-        batch.create = Create::Ended;
         let (link, key) = (batch.link, batch.key.clone());
+        let cause = match &batch.create {
+            Create::ReadingBack(_, cause) => cause.clone(),
+            _ => return self.guard_looked(id, link, result),
+        };
+        batch.create = Create::Ended;
         let at_key = AtKey::of(&result, link, batch.header(), batch.payload.len());
         let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
         let failure = match (outcome, result) {
@@ -118,7 +121,7 @@ impl<W> Writer<W> {
     /// of the other writer is read first.
     fn settle(&mut self, link: Link, outcome: CreateOutcome, failure: Option<Error>) {
         let failure = match (outcome, failure) {
-            (CreateOutcome::Created, _) | (_, None) => return self.pipeline.created(link),
+            (CreateOutcome::Created, _) | (_, None) => return self.created(link),
             (_, Some(failure)) => failure,
         };
         self.stats.create_failures_total += 1;
@@ -137,7 +140,16 @@ impl<W> Writer<W> {
         }
     }
 
-    fn repeat_or_roll_back(&mut self, link: Link, failure: Error) {
+    /// A guarded batch is looked at before it counts as created.
+    fn created(&mut self, link: Link) {
+        if self.pipeline.get_mut(link).is_some_and(|batch| batch.guarded) {
+            self.guard(link);
+        } else {
+            self.pipeline.created(link);
+        }
+    }
+
+    pub(super) fn repeat_or_roll_back(&mut self, link: Link, failure: Error) {
         let (now, retry_for) = (self.now, self.options.retry_for);
         let Some(batch) = self.pipeline.get_mut(link) else { return };
         let delay = batch.backoff.next();
@@ -189,6 +201,7 @@ impl<W> Writer<W> {
         let batches = self.pipeline.take_all();
         let count = batches.len() as u64 + u64::from(self.open.is_some());
         self.stats.rolled_back_batches_total += count;
+        self.skipped |= self.rules.guard_after_roll_back;
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
         self.effects.push_back(Effect::Notice(notice));
         self.fail_batches(batches, &error);

@@ -50,11 +50,15 @@ impl<W> Writer<W> {
 
     /// Raises the next sequence once nothing is pending.
     pub(super) fn raise_floor(&mut self) {
-        if self.open.is_some() || !self.pipeline.is_empty() {
+        let pending = !self.pipeline.is_empty() && self.rules.floor_waits;
+        if self.open.is_some() || pending {
             return;
         }
         if let Some(floor) = self.floor.take() {
-            self.next_sequence = self.next_sequence.max(floor.sequence);
+            if floor.sequence > self.next_sequence {
+                self.next_sequence = floor.sequence;
+                self.skipped |= self.rules.guard_after_floor;
+            }
             for (region, id, waiter) in floor.calls {
                 self.make_obsolete(region, id, waiter);
             }

@@ -1,6 +1,6 @@
 //! Sealed batches on their way into the log (DESIGN.md section 5, pipeline and indexing).
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::backoff::Backoff;
@@ -9,7 +9,8 @@ use crate::error::{Outcome, StoreError};
 use crate::event::{Payload, RequestId};
 use crate::format::{HEADER_LEN, SegmentMeta};
 use crate::key::Key;
-use crate::types::{EntryId, Link, RegionId, Time};
+use crate::rules::Rules;
+use crate::types::{EntryId, Link, ObjectSeq, RegionId, Time};
 
 /// The sealed batches that are not indexed, in sequence order.
 ///
@@ -17,7 +18,8 @@ use crate::types::{EntryId, Link, RegionId, Time};
 ///
 /// 1. Sequences ascend.
 /// 2. Creates start in sequence order: the batches that were started come first.
-/// 3. `slots` counts the creates that are under way or wait for their repeat.
+/// 3. Only the first batch is guarded.
+/// 4. `slots` counts the creates that are under way or wait for their repeat.
 #[derive(Clone, Debug)]
 pub(super) struct Pipeline<W> {
     batches: VecDeque<SealedBatch<W>>,
@@ -27,6 +29,8 @@ pub(super) struct Pipeline<W> {
     /// Requests of batches that failed meanwhile: they keep their slot until they run out, and
     /// their answers change nothing else.
     running_out: BTreeSet<RequestId>,
+    /// The same of guards, which are no creates and keep no slot.
+    looks_running_out: BTreeSet<RequestId>,
 }
 
 /// A batch whose bytes are fixed.
@@ -41,6 +45,8 @@ pub(super) struct SealedBatch<W> {
     pub(super) appends: Vec<WaitingAppend<W>>,
     pub(super) flushes: Vec<W>,
     pub(super) create: Create,
+    /// It follows a skip: what stands before it is looked at before it is indexed.
+    pub(super) guarded: bool,
     pub(super) first_attempt: Time,
     pub(super) backoff: Backoff,
 }
@@ -57,6 +63,10 @@ pub(super) enum Create {
     Ended,
     /// The same bytes are put again at this time.
     Waiting(Time),
+    /// Durable and guarded: the keys above the last indexed object are being listed.
+    Listing(RequestId),
+    /// Durable and guarded: the headers of what was listed are being read.
+    Looking(BTreeMap<RequestId, ObjectSeq>),
     /// Durable; it is indexed once every earlier batch is.
     Created,
 }
@@ -75,11 +85,17 @@ impl<W> SealedBatch<W> {
         }
     }
 
-    fn request(&self) -> Option<RequestId> {
-        match self.create {
-            Create::Putting(id) | Create::ReadingBack(id, _) => Some(id),
-            Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created => None,
-        }
+    fn requests(&self) -> impl Iterator<Item = RequestId> {
+        let (one, many) = match &self.create {
+            Create::Putting(id) | Create::ReadingBack(id, _) | Create::Listing(id) => {
+                (Some(*id), None)
+            }
+            Create::Looking(ids) => (None, Some(ids)),
+            Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created => {
+                (None, None)
+            }
+        };
+        one.into_iter().chain(many.into_iter().flat_map(|ids| ids.keys().copied()))
     }
 
     fn holds_slot(&self) -> bool {
@@ -89,7 +105,13 @@ impl<W> SealedBatch<W> {
 
 impl<W> Pipeline<W> {
     pub(super) fn new() -> Pipeline<W> {
-        Pipeline { batches: VecDeque::new(), started: 0, slots: 0, running_out: BTreeSet::new() }
+        Pipeline {
+            batches: VecDeque::new(),
+            started: 0,
+            slots: 0,
+            running_out: BTreeSet::new(),
+            looks_running_out: BTreeSet::new(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -115,7 +137,7 @@ impl<W> Pipeline<W> {
 
     /// Whether no request is under way, also none that runs out.
     pub(super) fn is_quiet(&self) -> bool {
-        self.batches.is_empty() && self.running_out.is_empty()
+        self.batches.is_empty() && self.running_out.is_empty() && self.looks_running_out.is_empty()
     }
 
     /// The largest id of a region that is on its way.
@@ -130,8 +152,13 @@ impl<W> Pipeline<W> {
         self.batches.push_back(batch);
     }
 
-    /// The next batch to start, which takes a slot, if there is one.
-    pub(super) fn start(&mut self) -> Option<&mut SealedBatch<W>> {
+    /// The next batch to start, which takes a slot, if there is one. None starts behind a guarded
+    /// one, so that holes stay few.
+    pub(super) fn start(&mut self, rules: Rules) -> Option<&mut SealedBatch<W>> {
+        let guarded = self.batches.iter().take(self.started).any(|batch| batch.guarded);
+        if guarded && rules.guard_holds_creates {
+            return None;
+        }
         let batch = self.batches.get_mut(self.started)?;
         self.started += 1;
         self.slots += 1;
@@ -157,11 +184,20 @@ impl<W> Pipeline<W> {
 
     /// Finds the batch that waits for this answer.
     pub(super) fn find(&mut self, id: RequestId) -> Option<&mut SealedBatch<W>> {
-        self.batches.iter_mut().take(self.started).find(|batch| batch.request() == Some(id))
+        let waits = |batch: &&mut SealedBatch<W>| batch.requests().any(|of| of == id);
+        self.batches.iter_mut().take(self.started).find(waits)
     }
 
     pub(super) fn get_mut(&mut self, link: Link) -> Option<&mut SealedBatch<W>> {
         self.batches.iter_mut().find(|batch| batch.link == link)
+    }
+
+    /// Stops looking for a batch: what is under way runs out, and keeps no slot.
+    pub(super) fn end_looks(&mut self, link: Link) {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.link == link) {
+            self.looks_running_out.extend(batch.requests());
+            batch.create = Create::Ended;
+        }
     }
 
     /// Notes that a batch is created, and frees its slot.
@@ -188,7 +224,11 @@ impl<W> Pipeline<W> {
 
     /// Takes out every batch. The requests that are under way run out.
     pub(super) fn take_all(&mut self) -> VecDeque<SealedBatch<W>> {
-        self.running_out.extend(self.batches.iter().filter_map(SealedBatch::request));
+        for batch in &self.batches {
+            let looks = matches!(batch.create, Create::Listing(_) | Create::Looking(_));
+            let out = if looks { &mut self.looks_running_out } else { &mut self.running_out };
+            out.extend(batch.requests());
+        }
         self.started = 0;
         self.slots = 0;
         core::mem::take(&mut self.batches)
@@ -196,15 +236,17 @@ impl<W> Pipeline<W> {
 
     /// Notes that the request of a failed batch was answered, if this is one.
     pub(super) fn ran_out(&mut self, id: RequestId) -> bool {
-        self.running_out.remove(&id)
+        self.running_out.remove(&id) || self.looks_running_out.remove(&id)
     }
 
     /// Verifies the invariants.
-    pub(super) fn check(&self) {
+    pub(super) fn check(&self, rules: Rules) {
         let mut last = None;
         for (place, batch) in self.batches.iter().enumerate() {
             assert!(last < Some(batch.link.sequence), "sequences do not ascend");
             last = Some(batch.link.sequence);
+            let alone = place == 0 || !batch.guarded || !rules.floor_waits;
+            assert!(alone, "{} is guarded behind another", batch.link);
             let not_started = matches!(batch.create, Create::NotStarted);
             assert_eq!(
                 not_started,
@@ -227,6 +269,7 @@ pub(super) fn seal<W>(
     mut batch: Batch<W>,
     header: &crate::format::Header,
     key: Key,
+    guarded: bool,
     now: Time,
 ) -> SealedBatch<W> {
     let (payload, segments) = batch.encode(header);
@@ -241,6 +284,7 @@ pub(super) fn seal<W>(
         appends: batch.appends,
         flushes: batch.flushes,
         create: Create::NotStarted,
+        guarded,
         first_attempt: now,
         backoff: Backoff::new(),
     }

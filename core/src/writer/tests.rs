@@ -3,6 +3,7 @@
 
 mod calls;
 mod create;
+mod guard;
 mod random;
 mod seal;
 mod stop;
@@ -15,7 +16,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::{Payload, ReadBack, StorageEffect};
+use crate::event::{Listed, Payload, ReadBack, StorageEffect};
 use crate::format::{ObjectEncoder, WriterRecord};
 use crate::opening::RecoveryStats;
 use crate::types::Link;
@@ -87,7 +88,11 @@ impl Log {
                     StorageEffect::FetchRange { range, .. } => {
                         format!("fetch {} {range:?}", sequence_of(&effect))
                     }
-                    StorageEffect::List { .. } => "list".to_string(),
+                    StorageEffect::List { after, .. } => {
+                        let after = after.as_deref().unwrap_or_default();
+                        let name = after.strip_prefix("log/objects/").unwrap_or_default();
+                        format!("list after {}", name.trim_start_matches('0'))
+                    }
                 };
                 self.requests.push(effect);
                 said
@@ -175,6 +180,23 @@ impl Log {
         self.handle(Event::Storage(StorageAnswer::ReadBackResult { id, result: Ok(found) }))
     }
 
+    /// The listing of a guard shows objects at these sequences.
+    fn lists(&mut self, sequences: &[u64]) -> Vec<String> {
+        let at = self.requests.iter().position(|e| matches!(e, StorageEffect::List { .. }));
+        let id = self.requests.remove(at.expect("nothing is listed")).id();
+        let key = |sequence: &u64| self.writer.prefix().object_key(ObjectSeq(*sequence));
+        let listed = sequences.iter().map(|sequence| Listed { key: key(sequence), size: 200 });
+        let result = Ok(listed.collect());
+        self.handle(Event::Storage(StorageAnswer::Listed { id, result }))
+    }
+
+    /// The listing of a guard fails.
+    fn listing_fails(&mut self, kind: StoreErrorKind) -> Vec<String> {
+        let at = self.requests.iter().position(|e| matches!(e, StorageEffect::List { .. }));
+        let list = self.requests.remove(at.expect("nothing is listed"));
+        self.handle(Event::Storage(list.failed(StoreError::new(kind))))
+    }
+
     /// A range read of a sequence gets these bytes.
     fn fetched(&mut self, sequence: u64, bytes: Bytes) -> Vec<String> {
         let id = self.take(sequence).id();
@@ -201,9 +223,10 @@ impl Log {
     }
 }
 
+/// The sequence of the object that a request is about; `u64::MAX` for a listing.
 fn sequence_of(effect: &StorageEffect) -> u64 {
     let name = effect.key().strip_prefix("log/objects/").unwrap();
-    name.strip_suffix(".wal").unwrap().parse().unwrap()
+    name.strip_suffix(".wal").map_or(u64::MAX, |digits| digits.parse().unwrap())
 }
 
 /// An id as sequence and position.

@@ -74,6 +74,16 @@ fn objects_are_read_in_order_and_never_more_at_once_than_allowed() {
 }
 
 #[test]
+fn a_request_that_waits_for_its_repeat_keeps_its_place() {
+    let mut store = Store::of([start(), sized(1, 200), sized(2, 200)]);
+    store.fault(Operation::Read, key(0), Fault::Fails(StoreErrorKind::Transient));
+    let options = Options { open_concurrency: 1, ..Options::default() };
+    let run = open_with(options, store);
+    let millis: Vec<_> = run.times(Operation::Read).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 100, 100, 100]);
+}
+
+#[test]
 fn a_damaged_download_is_fetched_once_more() {
     let objects = || [start(), sized(1, 200), sized(2, TAIL_WINDOW + 100), with_many_regions(3)];
     // Which read of which object is damaged, and how many reads that object then costs.
@@ -105,6 +115,16 @@ fn the_lowest_damaged_object_fails_the_opening_whichever_is_seen_first() {
         let text = run.failed().to_string();
         assert!(text.contains(&*key(1)) && text.contains("checksum"), "{text}");
     }
+}
+
+#[test]
+fn objects_above_a_damaged_one_are_not_read_any_more() {
+    let mut store = Store::of((1..20).map(|at| sized(at, 200)).chain([start()]));
+    store.damage(2, 199);
+    let options = Options { open_concurrency: 2, ..Options::default() };
+    let run = open_with(options, store);
+    assert_eq!(corrupted(&run).0, key(2));
+    assert!((5..20).all(|at| run.reads(at).is_empty()));
 }
 
 #[test]
@@ -199,8 +219,15 @@ fn everything_gone_makes_it_list_again() {
 
 #[test]
 fn a_listing_that_never_agrees_with_the_reads_ends_the_opening() {
-    for ghost in [1, 2] {
-        let mut store = Store::of([start()]);
+    // One that is gone may be needed: above a tip, as what others link to, at the boundary itself.
+    let cases = [
+        (1, start()),
+        (0, sized(1, 200)),
+        (4, make(5, 1).after(4, 1).boundary(4).entry(1, 1)),
+        (4, make(5, 1).after(3, 1).boundary(4).entry(1, 1)),
+    ];
+    for (ghost, object) in cases {
+        let mut store = Store::of([object]);
         store.ghosts = vec![Listed { key: key(ghost), size: 70_000 }];
         let options = Options { open_attempts: 3, ..Options::default() };
         let run = open_with(options, store);

@@ -140,6 +140,22 @@ fn release_records_that_do_not_decode_are_fetched_once_more() {
 }
 
 #[test]
+fn reads_of_release_records_keep_to_the_limit_too() {
+    let records = many_releases();
+    let releases = |at: u64| make(at, 1).after(at - 1, 1).releases(&records);
+    let mut store = Store::of([start(), releases(1), releases(2)]);
+    for fault in [Fault::None, Fault::None, Fault::Fails(StoreErrorKind::Transient)] {
+        store.fault(Operation::Read, key(1), fault);
+    }
+    let options = Options { open_concurrency: 1, ..Options::default() };
+    let run = open_with(options, store);
+    assert_eq!(run.opened().start, link(3, 4));
+    assert_eq!(run.most_at_once, 1);
+    let millis: Vec<_> = run.times(Operation::Read).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 0, 0, 0, 0, 0, 100, 100], "object 2's wait for object 1's repeat");
+}
+
+#[test]
 fn release_records_of_a_later_version_fail_the_opening() {
     let later = Bytes::from_static(b"\x02....");
     let run = open(Store::of([make(0, 1).reserved(RegionId::RELEASES, later)]));
@@ -215,6 +231,12 @@ fn the_next_sequence_is_above_all_that_was_ever_used() {
     let run = open(store);
     assert_eq!(run.opened().start, link(41, 42));
     assert_eq!(run.start_object().0.predecessor, Some(link(1, 1)));
+    let ids = [id(1, 1), id(50, 1)];
+    let object = ids.into_iter().fold(make(1, 1).after(0, 1), |o, id| o.entry_with_id(1, id, 1));
+    assert_eq!(open(Store::of([start(), object])).opened().start, link(51, 52));
+    // An unknown reserved region is ignored.
+    let odd = make(1, 1).after(0, 1).entry_with_id(u64::MAX - 9, EntryId::MAX, 1);
+    assert_eq!(open(Store::of([start(), odd])).opened().start, link(2, 3));
     // Watermarks do not enter.
     let store = Store::of([make(0, 1).writer("a").releases(&[(1, u64::MAX)])]);
     assert_eq!(open(store).opened().start, link(1, 2));

@@ -236,6 +236,30 @@ fn what_vanishes_while_it_is_looked_at_leaves_the_outcome_unknown() {
 }
 
 #[test]
+fn each_look_at_the_key_has_its_second_chance() {
+    let mut store = one_object();
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::TimedOut));
+    store.fault(Operation::Read, key(1), Fault::Damaged);
+    let remove = |objects: &mut Objects| {
+        objects.remove(&key(1));
+    };
+    store.fault(Operation::Read, key(1), Fault::After(Box::new(remove)));
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::TimedOut));
+    store.fault(Operation::Read, key(1), Fault::Damaged);
+    assert_eq!(open(store).opened().start, link(1, 2));
+}
+
+#[test]
+fn a_read_back_of_another_length_is_a_failed_one() {
+    let mut store = one_object();
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::TimedOut));
+    store.fault(Operation::ReadBack, key(1), Fault::Short);
+    let run = open(store);
+    assert_eq!(run.opened().start, link(1, 2));
+    assert_eq!(run.times(Operation::ReadBack).len(), 2);
+}
+
+#[test]
 fn a_refused_put_or_read_back_fails_at_once() {
     for (operation, kind) in [
         (Operation::Create, StoreErrorKind::Refused),

@@ -192,15 +192,23 @@ impl Store {
     fn with_body(
         &mut self,
         effect: &StorageEffect,
-        change: impl FnOnce(&mut Vec<u8>),
+        change: impl Fn(&mut Vec<u8>),
     ) -> StorageAnswer {
-        let answer = self.carry_out(effect);
-        let StorageAnswer::Fetched { id, result: Ok(body) } = answer else {
-            panic!("no body to damage: {answer:?}");
+        let changed = |body: Bytes, change: &dyn Fn(&mut Vec<u8>)| {
+            let mut body = body.to_vec();
+            change(&mut body);
+            Bytes::from(body)
         };
-        let mut body = body.to_vec();
-        change(&mut body);
-        StorageAnswer::Fetched { id, result: Ok(body.into()) }
+        match self.carry_out(effect) {
+            StorageAnswer::Fetched { id, result: Ok(body) } => {
+                StorageAnswer::Fetched { id, result: Ok(changed(body, &change)) }
+            }
+            StorageAnswer::ReadBackResult { id, result: Ok(ReadBack { size, header }) } => {
+                let result = Ok(ReadBack { size, header: changed(header, &change) });
+                StorageAnswer::ReadBackResult { id, result }
+            }
+            answer => panic!("no body to damage: {answer:?}"),
+        }
     }
 
     fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {

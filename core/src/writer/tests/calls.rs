@@ -58,7 +58,8 @@ fn an_id_from_elsewhere_raises_the_next_sequence_above_it() {
     assert_eq!(log.append(1, "d"), ["put 51"]);
     let header = log.header(51);
     assert_eq!(header.predecessor.unwrap().sequence, ObjectSeq(8));
-    assert_eq!(log.created(51), ["ack 5: 51/1"], "above 50/3: visible");
+    assert_eq!(log.created(51), ["list after 8.wal"], "the first after a skip is guarded");
+    assert_eq!(log.lists(&[8, 51]), ["ack 5: 51/1"], "above 50/3: visible");
     assert_eq!(planned(&log, EntryId::ZERO), [51]);
 }
 
@@ -72,7 +73,8 @@ fn a_floor_waits_for_the_pipeline_and_holds_admission() {
     // The larger floor wins, and both are answered.
     assert_eq!(log.obsolete(3, id(60, 1)), [""; 0]);
     assert_eq!(log.created(9), ["ack 4: 9/1", "ack 5", "ack 7", "put 61"]);
-    assert_eq!(log.created(61), ["ack 6: 61/1"]);
+    assert_eq!(log.created(61), ["list after 9.wal"]);
+    assert_eq!(log.lists(&[61]), ["ack 6: 61/1"]);
 }
 
 #[test]
@@ -98,7 +100,8 @@ fn an_id_in_the_open_batch_waits_for_it_since_a_dropped_batch_gives_its_ids_agai
     );
     log.append(1, "b");
     assert_eq!(log.flush(), ["put 7"]);
-    log.created(7);
+    assert_eq!(log.created(7), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[7]), ["ack 3: 7/1", "ack 4"]);
     assert_eq!(planned(&log, EntryId::ZERO), [7], "7/1 is above 6/1");
 }
 

@@ -78,7 +78,8 @@ fn transient_failures_are_repeated_with_doubling_delays_within_retry_for() {
     // The log stays healthy: the next batch takes the next sequence and links over the gap.
     assert_eq!(log.append(1, "b"), ["put 7"]);
     assert_eq!(log.header(7).predecessor, Some(Link { sequence: START, epoch: EPOCH }));
-    assert_eq!(log.created(7), ["ack 2: 7/1"]);
+    assert_eq!(log.created(7), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[7]), ["ack 2: 7/1"]);
 }
 
 #[test]
@@ -118,7 +119,10 @@ fn a_stale_object_at_the_key_rolls_back() {
     assert_eq!(log.stats().create_conflicts_total, 1);
     assert_eq!(log.append(1, "b"), ["put 7"]);
     assert_eq!(log.header(7).predecessor, Some(Link { sequence: START, epoch: EPOCH }));
-    assert_eq!(log.created(7), ["ack 2: 7/1"]);
+    assert_eq!(log.created(7), ["list after 5.wal"]);
+    // The stale one stands there still, and is harmless.
+    assert_eq!(log.lists(&[6, 7]), ["read back 6"]);
+    assert_eq!(log.finds(6, &bare_object(6, 5)), ["ack 2: 7/1"]);
 }
 
 #[test]
@@ -346,7 +350,9 @@ fn in_any_order_with_one_stale_exactly_what_was_indexed_before_is_acknowledged()
             assert_eq!(log.append(1, "e"), ["put 10"]);
             let last = log.header(10).predecessor.unwrap().sequence;
             assert_eq!(last, ObjectSeq(5 + acked.len() as u64));
-            log.created(10);
+            let last = 5 + acked.len();
+            assert_eq!(log.created(10), [format!("list after {last}.wal")]);
+            assert_eq!(log.lists(&[10]), ["ack 5: 10/1"]);
         }
     });
 }
@@ -379,14 +385,17 @@ fn a_failed_batch_in_flight_keeps_its_slot_and_changes_nothing_when_it_completes
     assert_eq!(log.fails(6, Refused), ["fail [1, 2]: Store creating Refused, Unknown"]);
     assert_eq!(log.stats().in_flight_creates, 1, "7 runs out");
     assert_eq!(log.append(1, "c"), ["put 8"]);
-    assert_eq!(log.append(1, "d"), [""; 0], "no slot is free");
-    // It lands: an orphan, since nothing links to it. Its slot is free again.
-    assert_eq!(log.created(7), ["put 9"]);
     assert_eq!(log.header(8).predecessor.unwrap().sequence, START);
+    assert_eq!(log.append(1, "d"), [""; 0], "no slot is free");
+    // 7 lands: an orphan, since nothing links to it. Its slot is free again, so the next batch is
+    // sealed; it does not start behind a guarded one.
+    assert_eq!(log.created(7), [""; 0]);
+    assert_eq!(log.stats().in_flight_creates, 1);
+    assert_eq!(log.created(8), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[7, 8]), ["read back 7"]);
+    assert_eq!(log.finds(7, &bare_object(7, EPOCH.0)), ["ack 3: 8/1", "put 9"]);
     assert_eq!(log.header(9).predecessor.unwrap().sequence, ObjectSeq(8));
-    log.created(9);
-    assert_eq!(log.writer.durable(RegionId(1)), EntryId::ZERO);
-    log.created(8);
+    assert_eq!(log.created(9), ["ack 4: 9/1"]);
     assert_eq!(log.writer.durable(RegionId(1)), id(9, 1));
 }
 

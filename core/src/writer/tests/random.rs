@@ -57,11 +57,21 @@ fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
             let found = ReadBack { size: object.len() as u64, header };
             StorageAnswer::ReadBackResult { id, result: Ok(found) }
         }
+        StorageEffect::List { .. } if how < 200 => {
+            let key = |sequence: u64| prefix().object_key(ObjectSeq(sequence));
+            let listed = (0..u64::from(how) % 20)
+                .map(|sequence| Listed { key: key(sequence), size: 100 + sequence });
+            StorageAnswer::Listed { id, result: Ok(listed.collect()) }
+        }
         StorageEffect::FetchRange { .. } if how < 200 => {
             StorageAnswer::Fetched { id, result: Ok(start_object(sequence, "other")) }
         }
         _ => failed,
     }
+}
+
+fn prefix() -> Prefix {
+    Prefix::new("log").unwrap()
 }
 
 fn nonsense(id: u64, kind: u8) -> StorageAnswer {

@@ -215,7 +215,8 @@ fn queued_appends_outlive_a_roll_back() {
             "put 8",
         ]
     );
-    assert_eq!(log.created(8), ["ack 4: 8/1"]);
+    assert_eq!(log.created(8), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[8]), ["ack 4: 8/1"]);
 }
 
 #[test]

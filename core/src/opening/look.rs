@@ -1,0 +1,118 @@
+//! The look after the start object: whatever came in between (DESIGN.md section 12, rule 3).
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use super::requests::{Ask, Purpose, Request};
+use super::start::Start;
+use super::{Opening, Phase};
+use crate::error::{DecodeError, Error, Part, StoreError, StoreErrorKind};
+use crate::event::{Listed, ReadBack};
+use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::types::{Epoch, ObjectSeq};
+
+/// A start object that is created, while the opening looks whether it was the last to come.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    start: Start,
+    /// Objects that the listing before did not show, and whose headers are being read.
+    pending: BTreeSet<ObjectSeq>,
+    /// An object of a later epoch that is no claim.
+    later: Option<(ObjectSeq, Epoch)>,
+    /// An object of an earlier epoch that is no claim.
+    new: Option<(ObjectSeq, Epoch)>,
+}
+
+impl Opening {
+    pub(super) fn look(&mut self, start: Start) {
+        if !self.rules.second_look {
+            return self.opened(start);
+        }
+        let prefix = self.prefix.objects();
+        let after = start.tip().map(|tip| self.prefix.object_key(tip.sequence));
+        self.requests.push(Request::new(Purpose::Listing, prefix, Ask::List(after)));
+        let look = Look { start, pending: BTreeSet::new(), later: None, new: None };
+        self.phase = Phase::Looking(alloc::boxed::Box::new(look));
+    }
+
+    pub(super) fn looked(&mut self, listing: Vec<Listed>) {
+        let objects = self.sorted(listing);
+        let Phase::Looking(look) = &mut self.phase else { return };
+        let start = &look.start;
+        // The store may ignore from where on it was to list.
+        let above = start.tip().map_or(ObjectSeq::ZERO, |tip| tip.sequence.next());
+        let new = objects
+            .into_keys()
+            .filter(|sequence| *sequence >= above && !start.knows(*sequence))
+            .collect::<BTreeSet<_>>();
+        for sequence in &new {
+            let key = self.prefix.object_key(*sequence);
+            self.requests.push(Request::new(Purpose::Look(*sequence), key, Ask::ReadBack));
+        }
+        look.pending = new;
+        self.end_look();
+    }
+
+    pub(super) fn looked_at(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
+        let Purpose::Look(sequence) = request.purpose else { return };
+        let found = match result {
+            Ok(found) => found,
+            // It was there, and something removed it: only another listing tells.
+            Err(error) if error.kind == StoreErrorKind::NotFound => {
+                return self.start_again(request.key, Epoch::claimed_at(sequence), None);
+            }
+            Err(error) => return self.read_failed(request, error),
+        };
+        let header = match judge(sequence, &found) {
+            Ok(header) => header,
+            Err(error) => return self.fail(Error::corrupted(request.key, error)),
+        };
+        let rules = self.rules;
+        let Phase::Looking(look) = &mut self.phase else { return };
+        look.pending.remove(&sequence);
+        let claim = header.links_to_itself() && rules.new_claims_are_ignored;
+        if !claim && header.epoch > look.start.epoch() {
+            look.later = Some((sequence, header.epoch));
+        } else if !claim {
+            look.new = Some((sequence, header.epoch));
+        }
+        self.end_look();
+    }
+
+    fn end_look(&mut self) {
+        let rules = self.rules;
+        if !matches!(&self.phase, Phase::Looking(look) if look.pending.is_empty()) {
+            return;
+        }
+        let Phase::Looking(look) = core::mem::replace(&mut self.phase, Phase::Ended) else {
+            return;
+        };
+        match (look.later, look.new) {
+            (Some((sequence, epoch)), _) if rules.later_epoch_contends => {
+                let key = self.prefix.object_key(sequence);
+                self.fail(Error::Contended { key, epoch, writer: None });
+            }
+            (_, Some((sequence, epoch))) if rules.new_object_starts_again => {
+                let key = self.prefix.object_key(sequence);
+                self.start_again(key, epoch, None);
+            }
+            _ => self.opened(look.start),
+        }
+    }
+}
+
+/// The header of an object that is there now and was not before.
+fn judge(sequence: ObjectSeq, found: &ReadBack) -> Result<Header, DecodeError> {
+    if found.size < MIN_OBJECT_LEN {
+        let reason =
+            alloc::format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
+        return Err(DecodeError::new(Part::Object, reason));
+    }
+    let header = Header::decode(&found.header)?;
+    if header.sequence != sequence {
+        let found = header.sequence;
+        let reason = alloc::format!("expected sequence {sequence}, as the key says, found {found}");
+        return Err(DecodeError::new(Part::Header, reason));
+    }
+    Ok(header)
+}

@@ -1,0 +1,176 @@
+//! Carrying out one storage effect.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{Either, FutureExt, select};
+use futures_util::stream::TryStreamExt;
+use object_store::path::Path;
+use object_store::{
+    Error as ClientError, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload,
+};
+use sealog_core::error::Operation;
+use sealog_core::format::HEADER_LEN;
+use sealog_core::{
+    Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
+};
+
+use crate::error::store_error;
+
+/// Carries out a storage effect once, and answers it once (DESIGN.md section 1).
+///
+/// `time_limit` is the shell's timer for [`StorageEffect::time_limit`]: when it ends first, the
+/// answer is "timed out" and the client's future is dropped, though the request may still land. A
+/// panic of the client is a transient answer with its text, and a body of another length than was
+/// asked for is a transient failure.
+///
+/// Dropping the future abandons the request in the same way. Each effect costs one request; a
+/// listing one per page, and a read-back a second one when the first fails in a way that an object
+/// of fewer bytes than a header would explain.
+pub async fn carry_out(
+    store: &Arc<dyn ObjectStore>,
+    effect: StorageEffect,
+    time_limit: impl Future<Output = ()>,
+) -> StorageAnswer {
+    let work = pin!(AssertUnwindSafe(perform(store.as_ref(), &effect)).catch_unwind());
+    match select(work, pin!(time_limit)).await {
+        Either::Left((Ok(answer), _)) => answer,
+        Either::Left((Err(panic), _)) => {
+            let text = format!("the store's client panicked: {}", panic_text(panic.as_ref()));
+            effect.failed(transient(text))
+        }
+        Either::Right(((), _)) => effect.failed(StoreError::new(StoreErrorKind::TimedOut)),
+    }
+}
+
+async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnswer {
+    let id = effect.id();
+    match effect {
+        StorageEffect::List { prefix, .. } => {
+            StorageAnswer::Listed { id, result: list(store, prefix).await }
+        }
+        StorageEffect::FetchRange { key, range, .. } => {
+            let result = fetch(store, key, range.clone()).await;
+            StorageAnswer::Fetched { id, result: result.map_err(|e| e.mapped(Operation::Read)) }
+        }
+        StorageEffect::PutObject { key, payload, .. } => {
+            StorageAnswer::CreateResult { id, result: create(store, key, payload).await }
+        }
+        StorageEffect::ReadBack { key, .. } => {
+            StorageAnswer::ReadBackResult { id, result: read_back(store, key).await }
+        }
+    }
+}
+
+async fn list(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+    let failed = |error| store_error(Operation::List, error);
+    let prefix = path(prefix).map_err(failed)?;
+    let listing = store
+        .list(Some(&prefix))
+        .map_ok(|meta| Listed { key: meta.location.as_ref().into(), size: meta.size });
+    listing.try_collect().await.map_err(failed)
+}
+
+async fn fetch(
+    store: &dyn ObjectStore,
+    key: &str,
+    range: std::ops::Range<u64>,
+) -> Result<Bytes, FetchError> {
+    let expected = range.end.saturating_sub(range.start);
+    let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+    let found = store.get_opts(&path(key)?, options).await?.bytes().await?;
+    if found.len() as u64 == expected { Ok(found) } else { Err(wrong_length(expected, &found)) }
+}
+
+async fn create(store: &dyn ObjectStore, key: &str, payload: &Payload) -> Result<(), StoreError> {
+    let failed = |error| store_error(Operation::Create, error);
+    let path = path(key).map_err(failed)?;
+    let payload = PutPayload::from_iter(payload.chunks().iter().cloned());
+    let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    store.put_opts(&path, payload, options).await.map(drop).map_err(failed)
+}
+
+async fn read_back(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, StoreError> {
+    let failed = |error: FetchError| error.mapped(Operation::ReadBack);
+    let error = match read_header(store, key).await {
+        Ok(found) => return Ok(found),
+        Err(error) => failed(error),
+    };
+    // Stores answer a range that starts at the end of an empty object with an error, and some one
+    // that ends beyond a short one; each has its own error for it.
+    if error.kind == StoreErrorKind::Transient
+        && let Ok(size) = size(store, key).await
+        && size < HEADER_LEN as u64
+    {
+        return Ok(ReadBack { size, header: Bytes::new() });
+    }
+    Err(error)
+}
+
+async fn read_header(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, FetchError> {
+    let length = HEADER_LEN as u64;
+    let options = GetOptions { range: Some(GetRange::Bounded(0..length)), ..Default::default() };
+    let found = store.get_opts(&path(key)?, options).await?;
+    let size = found.meta.size;
+    if size < length {
+        return Ok(ReadBack { size, header: Bytes::new() });
+    }
+    let header = found.bytes().await?;
+    if header.len() as u64 == length {
+        Ok(ReadBack { size, header })
+    } else {
+        Err(wrong_length(length, &header))
+    }
+}
+
+async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, FetchError> {
+    let options = GetOptions { head: true, ..GetOptions::default() };
+    Ok(store.get_opts(&path(key)?, options).await?.meta.size)
+}
+
+/// A failed read: of the client's, or a body that is not what was asked for.
+enum FetchError {
+    Client(ClientError),
+    Body(StoreError),
+}
+
+impl FetchError {
+    fn mapped(self, operation: Operation) -> StoreError {
+        match self {
+            FetchError::Client(error) => store_error(operation, error),
+            FetchError::Body(error) => error,
+        }
+    }
+}
+
+impl From<ClientError> for FetchError {
+    fn from(error: ClientError) -> FetchError {
+        FetchError::Client(error)
+    }
+}
+
+fn wrong_length(expected: u64, found: &Bytes) -> FetchError {
+    let found = found.len();
+    FetchError::Body(transient(format!("asked for {expected} bytes and got {found}")))
+}
+
+fn transient(text: String) -> StoreError {
+    let cause: Box<dyn std::error::Error + Send + Sync> = text.into();
+    StoreError::with_cause(StoreErrorKind::Transient, cause)
+}
+
+/// The key as the client wants it, taken as it is: nothing is escaped.
+fn path(key: &str) -> Result<Path, ClientError> {
+    Ok(Path::parse(key)?)
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests;

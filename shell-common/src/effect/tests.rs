@@ -1,0 +1,321 @@
+use std::future::{pending, ready};
+use std::ops::Range;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_executor::block_on;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::{
+    CopyOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    PutMultipartOptions, PutResult, Result,
+};
+use sealog_core::{Key, RequestId};
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(30);
+const ID: RequestId = RequestId(7);
+
+type Store = Arc<dyn ObjectStore>;
+
+fn answered(store: &Store, effect: StorageEffect) -> StorageAnswer {
+    let answer = block_on(carry_out(store, effect, pending()));
+    assert_eq!(answer.id(), ID);
+    answer
+}
+
+fn key(name: &str) -> Key {
+    format!("p/objects/{name}").into()
+}
+
+fn put(store: &Store, name: &str, chunks: &[&'static [u8]]) -> Result<(), StoreErrorKind> {
+    let payload = Payload::new(chunks.iter().map(|chunk| Bytes::from_static(chunk)).collect());
+    let effect = StorageEffect::PutObject { id: ID, key: key(name), payload, time_limit: LIMIT };
+    match answered(store, effect) {
+        StorageAnswer::CreateResult { result, .. } => result.map_err(|error| error.kind),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn get(store: &Store, name: &str, range: Range<u64>) -> Result<Bytes, StoreError> {
+    let effect = StorageEffect::FetchRange { id: ID, key: key(name), range, time_limit: LIMIT };
+    match answered(store, effect) {
+        StorageAnswer::Fetched { result, .. } => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn header(store: &Store, name: &str) -> Result<ReadBack, StoreErrorKind> {
+    let effect = StorageEffect::ReadBack { id: ID, key: key(name), time_limit: LIMIT };
+    match answered(store, effect) {
+        StorageAnswer::ReadBackResult { result, .. } => result.map_err(|error| error.kind),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn listed(store: &Store) -> Result<Vec<(String, u64)>, StoreErrorKind> {
+    let effect = StorageEffect::List { id: ID, prefix: key(""), time_limit: LIMIT };
+    match answered(store, effect) {
+        StorageAnswer::Listed { result, .. } => {
+            let mut found = result
+                .map_err(|error| error.kind)?
+                .into_iter()
+                .map(|found| (found.key.to_string(), found.size))
+                .collect::<Vec<_>>();
+            found.sort();
+            Ok(found)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn local(directory: &std::path::Path) -> Store {
+    Arc::new(LocalFileSystem::new_with_prefix(directory).unwrap().with_fsync(true))
+}
+
+/// What every store must do, here for the two that need no network.
+fn each_store(check: impl Fn(&Store)) {
+    check(&(Arc::new(InMemory::new()) as Store));
+    let directory = tempfile::tempdir().unwrap();
+    check(&local(directory.path()));
+}
+
+#[test]
+fn a_create_stores_the_chunks_in_order_and_only_once() {
+    each_store(|store| {
+        assert_eq!(put(store, "0", &[b"one", b"two"]), Ok(()));
+        assert_eq!(get(store, "0", 0..6).unwrap(), "onetwo");
+        assert_eq!(put(store, "0", &[b"other"]), Err(StoreErrorKind::Exists));
+        assert_eq!(get(store, "0", 2..4).unwrap(), "et");
+    });
+}
+
+#[test]
+fn a_body_of_another_length_is_a_transient_failure() {
+    each_store(|store| {
+        put(store, "0", &[b"12345"]).unwrap();
+        for range in [0..6, 3..9, 5..6, 8..9] {
+            let error = get(store, "0", range).unwrap_err();
+            assert_eq!(error.kind, StoreErrorKind::Transient, "{error}");
+        }
+    });
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    each_store(|store| {
+        let error = get(store, "0", 0..1).unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::NotFound, "{error}");
+        assert_eq!(header(store, "0"), Err(StoreErrorKind::NotFound));
+    });
+}
+
+#[test]
+fn a_read_back_gives_the_first_bytes_and_the_size_or_just_the_size() {
+    const LONG: &[u8] = &[7; 60];
+    each_store(|store| {
+        put(store, "long", &[LONG]).unwrap();
+        put(store, "exact", &[&LONG[..54]]).unwrap();
+        put(store, "short", &[&LONG[..53]]).unwrap();
+        put(store, "empty", &[]).unwrap();
+        let header = |name| header(store, name).unwrap();
+        assert_eq!(header("long"), ReadBack { size: 60, header: Bytes::from(&LONG[..54]) });
+        assert_eq!(header("exact"), ReadBack { size: 54, header: Bytes::from(&LONG[..54]) });
+        assert_eq!(header("short"), ReadBack { size: 53, header: Bytes::new() });
+        assert_eq!(header("empty"), ReadBack { size: 0, header: Bytes::new() });
+    });
+}
+
+#[test]
+fn a_listing_has_full_keys_and_sizes_and_nothing_of_other_prefixes() {
+    each_store(|store| {
+        assert_eq!(listed(store), Ok(vec![]));
+        put(store, "1", &[b"abc"]).unwrap();
+        put(store, "0", &[b"ab"]).unwrap();
+        put(store, "../elsewhere", &[b"x"]).unwrap_err();
+        put(store, "notes.txt", &[b""]).unwrap();
+        let expected = [("p/objects/0", 2), ("p/objects/1", 3), ("p/objects/notes.txt", 0)];
+        assert_eq!(listed(store), Ok(expected.map(|(k, s)| (k.into(), s)).to_vec()));
+    });
+}
+
+#[test]
+fn an_invalid_path_is_refused() {
+    each_store(|store| {
+        assert_eq!(put(store, "a//b", &[b"x"]), Err(StoreErrorKind::Refused));
+        assert_eq!(get(store, "a//b", 0..1).unwrap_err().kind, StoreErrorKind::Refused);
+        assert_eq!(header(store, "a//b"), Err(StoreErrorKind::Refused));
+    });
+}
+
+/// A path below a file stands for what a directory without permission says, which a test that may
+/// run as root cannot rely on.
+#[test]
+fn a_local_directory_that_cannot_be_made_is_refused_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("p"), "a file").unwrap();
+    let store = local(directory.path());
+    let payload = Payload::new(vec![]);
+    let effect = StorageEffect::PutObject { id: ID, key: key("0"), payload, time_limit: LIMIT };
+    let StorageAnswer::CreateResult { result: Err(error), .. } = answered(&store, effect) else {
+        panic!("created below a file");
+    };
+    assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(directory.path().to_str().unwrap()), "{text}");
+}
+
+/// A store that does with every request what it was made for.
+#[derive(Debug)]
+enum Odd {
+    Panics,
+    NeverAnswers,
+    /// Announces one length and sends another body.
+    Sends(&'static [u8]),
+    /// Fails in the middle of a listing.
+    BreaksOff,
+}
+
+impl std::fmt::Display for Odd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+fn broken() -> ClientError {
+    ClientError::Generic { store: "odd", source: "connection reset".into() }
+}
+
+#[async_trait]
+impl ObjectStore for Odd {
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        match self {
+            Odd::Panics => panic!("the lights went out"),
+            Odd::NeverAnswers => pending().await,
+            _ => Err(broken()),
+        }
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        match self {
+            Odd::Panics => panic!("the {} went out", "lights"),
+            Odd::NeverAnswers => pending().await,
+            Odd::Sends(body) => {
+                let body: Result<Bytes> = Ok(Bytes::from_static(body));
+                let Some(GetRange::Bounded(range)) = options.range else { return Err(broken()) };
+                Ok(GetResult {
+                    payload: GetResultPayload::Stream(stream::iter([body]).boxed()),
+                    meta: meta(location.clone()),
+                    range,
+                    attributes: Default::default(),
+                    extensions: Default::default(),
+                })
+            }
+            Odd::BreaksOff => Err(broken()),
+        }
+    }
+
+    fn list(&self, _: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        match self {
+            Odd::Panics => panic!("the lights went out"),
+            Odd::NeverAnswers => stream::pending().boxed(),
+            _ => stream::iter([Ok(meta(Path::from("p/objects/0"))), Err(broken())]).boxed(),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        unreachable!("no effect makes a multipart upload")
+    }
+
+    fn delete_stream(
+        &self,
+        _: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        unreachable!("no effect deletes")
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
+        unreachable!("no effect lists with a delimiter")
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        unreachable!("no effect copies")
+    }
+}
+
+fn meta(location: Path) -> ObjectMeta {
+    ObjectMeta { location, last_modified: Default::default(), size: 60, e_tag: None, version: None }
+}
+
+fn each_effect() -> [StorageEffect; 4] {
+    let time_limit = LIMIT;
+    [
+        StorageEffect::List { id: ID, prefix: key(""), time_limit },
+        StorageEffect::FetchRange { id: ID, key: key("0"), range: 0..1, time_limit },
+        StorageEffect::PutObject {
+            id: ID,
+            key: key("0"),
+            payload: Payload::new(vec![]),
+            time_limit,
+        },
+        StorageEffect::ReadBack { id: ID, key: key("0"), time_limit },
+    ]
+}
+
+fn failure(answer: StorageAnswer) -> StoreError {
+    match answer {
+        StorageAnswer::Listed { result: Err(error), .. }
+        | StorageAnswer::Fetched { result: Err(error), .. }
+        | StorageAnswer::CreateResult { result: Err(error), .. }
+        | StorageAnswer::ReadBackResult { result: Err(error), .. } => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_panic_of_the_client_is_a_transient_failure_with_its_text() {
+    let store: Store = Arc::new(Odd::Panics);
+    for effect in each_effect() {
+        let error = failure(answered(&store, effect));
+        assert_eq!(error.kind, StoreErrorKind::Transient);
+        assert!(error.to_string().contains("the lights went out"), "{error}");
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_timed_out_when_the_timer_ends() {
+    let store: Store = Arc::new(Odd::NeverAnswers);
+    for effect in each_effect() {
+        let answer = block_on(carry_out(&store, effect, ready(())));
+        assert_eq!(failure(answer).kind, StoreErrorKind::TimedOut);
+    }
+}
+
+#[test]
+fn an_answer_that_is_there_when_the_timer_ends_counts() {
+    let store: Store = Arc::new(InMemory::new());
+    let payload = Payload::new(vec![]);
+    let effect = StorageEffect::PutObject { id: ID, key: key("0"), payload, time_limit: LIMIT };
+    let answer = block_on(carry_out(&store, effect, ready(())));
+    assert!(matches!(answer, StorageAnswer::CreateResult { result: Ok(()), .. }), "{answer:?}");
+}
+
+#[test]
+fn a_body_that_is_not_as_long_as_announced_is_a_transient_failure() {
+    for body in [&b""[..], &[7; 53], &[7; 55]] {
+        let store: Store = Arc::new(Odd::Sends(body));
+        assert_eq!(get(&store, "0", 0..54).unwrap_err().kind, StoreErrorKind::Transient);
+        assert_eq!(header(&store, "0"), Err(StoreErrorKind::Transient));
+    }
+}
+
+#[test]
+fn a_listing_that_breaks_off_is_no_listing() {
+    assert_eq!(listed(&(Arc::new(Odd::BreaksOff) as Store)), Err(StoreErrorKind::Transient));
+}

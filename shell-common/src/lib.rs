@@ -1,0 +1,23 @@
+//! What the shells of Sealog do alike, without a runtime of their own.
+//!
+//! A shell owns I/O and time, and decides nothing: the rules live in `sealog-core`. What is left
+//! to do with a store is here, once for all shells:
+//!
+//! - [`carry_out`] does one storage effect once and answers it once, within a time limit whose
+//!   timer the caller passes in as a future.
+//! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
+//! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix.
+//! - [`identity`] is what an opening must know of the process.
+//!
+//! This is DESIGN.md section 1, "What a shell does with a storage effect, and no more". An
+//! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
+
+mod effect;
+mod error;
+mod identity;
+mod open;
+
+pub use effect::carry_out;
+pub use error::store_error;
+pub use identity::identity;
+pub use open::{Location, environment, open_local, open_url};

@@ -1,0 +1,364 @@
+//! Turning a directory or a URL into a store and a prefix.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::{ObjectStore, ObjectStoreScheme};
+use sealog_core::error::Operation;
+use sealog_core::{Error, Prefix, StoreError, StoreErrorKind};
+use url::Url;
+
+use crate::error::store_error;
+
+/// Where a log is: a store and the prefix in it.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// The store.
+    pub store: Arc<dyn ObjectStore>,
+    /// The prefix.
+    pub prefix: Prefix,
+}
+
+/// The log in a local directory, with fsync of files and directories on: an object is durable
+/// once its create succeeded.
+///
+/// The store is the directory's parent and the prefix its name, so that a directory and its
+/// `file://` URL name the same log. Symbolic links are resolved. A directory that is missing is
+/// made, and made durable, its parents too; with `must_exist` it is not. Blocks on the file
+/// system.
+///
+/// # Errors
+///
+/// Each names the directory: [`Error::InvalidOptions`] if its name is none for a prefix,
+/// [`Error::Missing`] if it is missing and `must_exist` is set, [`Error::Store`] if it cannot be
+/// made or reached.
+///
+/// ```
+/// let parent = tempfile::tempdir().unwrap();
+/// let location = sealog_shell::open_local(parent.path().join("log"), false).unwrap();
+/// assert_eq!(location.prefix.as_str(), "log");
+/// assert!(parent.path().join("log").is_dir());
+/// ```
+pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<Location, Error> {
+    let directory = directory.as_ref();
+    let refused = |error: io::Error| {
+        let cause = Box::<dyn std::error::Error + Send + Sync>::from(error);
+        Error::Store {
+            operation: if must_exist { Operation::List } else { Operation::Create },
+            key: directory.to_string_lossy().into(),
+            source: StoreError::with_cause(StoreErrorKind::Refused, cause),
+        }
+    };
+    // Before anything is made: a name that is none for a prefix must not leave a directory behind.
+    let absolute = std::path::absolute(directory).map_err(refused)?;
+    if absolute.file_name().is_some() {
+        prefix_of(&absolute, directory)?;
+    }
+    if !must_exist {
+        create_durably(&absolute).map_err(refused)?;
+    }
+    let canonical = match absolute.canonicalize() {
+        Err(error) if must_exist && error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Missing { prefix: directory.to_string_lossy().into() });
+        }
+        found => found.map_err(refused)?,
+    };
+    if !canonical.is_dir() {
+        return Err(refused(io::ErrorKind::NotADirectory.into()));
+    }
+    let prefix = prefix_of(&canonical, directory)?;
+    let parent = canonical.parent().unwrap_or(&canonical);
+    let store = LocalFileSystem::new_with_prefix(parent).map_err(|error| Error::Store {
+        operation: Operation::List,
+        key: directory.to_string_lossy().into(),
+        source: store_error(Operation::List, error),
+    })?;
+    Ok(Location { store: Arc::new(store.with_fsync(true)), prefix })
+}
+
+/// The log at a URL: `file:///directory` as with [`open_local`], `s3://bucket/prefix`,
+/// `gs://bucket/prefix`, `az://container/prefix` and the other forms that the client knows if the
+/// feature `aws`, `gcp` or `azure` is on, and `memory:///prefix`, which is a new store each time.
+///
+/// `options` are the client's configuration in its own keys, such as `aws_region`; keys that it
+/// does not know are ignored. [`environment`] takes them from the environment. The client repeats
+/// a failed request at most twice by itself, since the log repeats and knows when it may, and it
+/// has no time limit of its own below an hour, unless `options` set one: the log has its own.
+/// No request is made, except that a `file://` URL blocks on the file system.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] names the URL and what is wrong with it or with the configuration; a
+/// `file://` URL fails as [`open_local`] does.
+///
+/// ```
+/// let location = sealog_shell::open_url("memory:///logs/a", Vec::new(), false).unwrap();
+/// assert_eq!(location.prefix.as_str(), "logs/a");
+/// ```
+pub fn open_url(
+    url: &str,
+    options: Vec<(String, String)>,
+    must_exist: bool,
+) -> Result<Location, Error> {
+    let parsed = Url::parse(url).map_err(|error| invalid_url(url, error))?;
+    // What errors show of it: passwords do not belong there.
+    let mut shown = parsed.clone();
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    let shown = shown.as_str();
+
+    let (scheme, path) =
+        ObjectStoreScheme::parse(&parsed).map_err(|error| invalid_url(shown, error))?;
+    if scheme == ObjectStoreScheme::Local {
+        let directory = parsed
+            .to_file_path()
+            .map_err(|()| invalid_url(shown, "it names no directory of this system"))?;
+        return open_local(directory, must_exist);
+    }
+    let prefix = Prefix::new(path.as_ref())
+        .map_err(|_| invalid_url(shown, format!("{:?} is no prefix", path.as_ref())))?;
+    let store = remote(scheme, &parsed, shown, options)?;
+    Ok(Location { store, prefix })
+}
+
+/// The client's configuration in the environment, as [`open_url`] takes it: the variables that
+/// begin with `AWS_`, `GOOGLE_` or `AZURE_`.
+pub fn environment() -> Vec<(String, String)> {
+    let known = |name: &str| ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|p| name.starts_with(p));
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| known(name))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+        .collect()
+}
+
+/// Builds the client with few repeats, which the client's own way from a URL to a store has no
+/// option for.
+#[cfg(any(feature = "aws", feature = "gcp", feature = "azure"))]
+macro_rules! build {
+    ($builder:ty, $url:expr, $shown:expr, $options:expr) => {{
+        let retry = object_store::RetryConfig {
+            max_retries: 2,
+            retry_timeout: std::time::Duration::from_secs(10),
+            ..Default::default()
+        };
+        let mut builder = <$builder>::new().with_url($url.as_str()).with_retry(retry);
+        let unlimited = (String::from("timeout"), String::from("1h"));
+        for (key, value) in std::iter::once(unlimited).chain($options) {
+            if let Ok(key) = key.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store = builder.build().map_err(|error| invalid_url($shown, error))?;
+        Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+    }};
+}
+
+#[cfg_attr(
+    not(any(feature = "aws", feature = "gcp", feature = "azure")),
+    expect(unused_variables, reason = "only the clients of remote stores use them")
+)]
+fn remote(
+    scheme: ObjectStoreScheme,
+    url: &Url,
+    shown: &str,
+    options: Vec<(String, String)>,
+) -> Result<Arc<dyn ObjectStore>, Error> {
+    match scheme {
+        ObjectStoreScheme::Memory => Ok(Arc::new(InMemory::new())),
+        #[cfg(feature = "aws")]
+        ObjectStoreScheme::AmazonS3 => {
+            build!(object_store::aws::AmazonS3Builder, url, shown, options)
+        }
+        #[cfg(feature = "gcp")]
+        ObjectStoreScheme::GoogleCloudStorage => {
+            build!(object_store::gcp::GoogleCloudStorageBuilder, url, shown, options)
+        }
+        #[cfg(feature = "azure")]
+        ObjectStoreScheme::MicrosoftAzure => {
+            build!(object_store::azure::MicrosoftAzureBuilder, url, shown, options)
+        }
+        #[cfg(not(feature = "aws"))]
+        ObjectStoreScheme::AmazonS3 => Err(not_built_in(shown, "aws")),
+        #[cfg(not(feature = "gcp"))]
+        ObjectStoreScheme::GoogleCloudStorage => Err(not_built_in(shown, "gcp")),
+        #[cfg(not(feature = "azure"))]
+        ObjectStoreScheme::MicrosoftAzure => Err(not_built_in(shown, "azure")),
+        _ => Err(invalid_url(shown, "no store with conditional creates has URLs of this kind")),
+    }
+}
+
+#[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
+fn not_built_in(url: &str, feature: &str) -> Error {
+    invalid_url(url, format!("this program was built without the feature {feature:?}"))
+}
+
+fn invalid_url(url: &str, reason: impl fmt::Display) -> Error {
+    Error::InvalidOptions {
+        option: "url",
+        value: format!("{url:?} ({reason})").into(),
+        allowed: "file:///directory, or s3://bucket/prefix, gs://bucket/prefix, \
+                  az://container/prefix with the features aws, gcp, azure; a prefix is of ASCII \
+                  letters, digits and . _ = + - between single slashes",
+    }
+}
+
+fn prefix_of(path: &FilePath, directory: &FilePath) -> Result<Prefix, Error> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(|name| Prefix::new(name).ok()).ok_or_else(|| Error::InvalidOptions {
+        option: "directory",
+        value: format!("{directory:?}").into(),
+        allowed: "a directory whose own name is of ASCII letters, digits and . _ = + -",
+    })
+}
+
+/// Makes a directory and what is missing above it, each durable in its parent.
+fn create_durably(directory: &FilePath) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let Some(parent) = directory.parent() else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    create_durably(parent)?;
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !directory.is_dir() => {
+            Err(error)
+        }
+        _ => sync_directory(parent),
+    }
+}
+
+#[cfg(unix)]
+fn sync_directory(directory: &FilePath) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Elsewhere a directory cannot be opened as a file.
+#[cfg(not(unix))]
+fn sync_directory(_: &FilePath) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(url: &str) -> Result<Location, Error> {
+        open_url(url, Vec::new(), false)
+    }
+
+    #[test]
+    fn a_directory_and_its_url_name_the_same_log() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("logs/a");
+        let local = open_local(&directory, false).unwrap();
+        assert!(directory.is_dir());
+        let url = Url::from_directory_path(&directory).unwrap();
+        let by_url = at(url.as_str()).unwrap();
+        assert_eq!(local.prefix, by_url.prefix);
+        assert_eq!(local.prefix.as_str(), "a");
+        assert_eq!(local.store.to_string(), by_url.store.to_string());
+        assert!(local.store.to_string().contains("/logs"), "{}", local.store);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_to_a_directory_names_the_directory() {
+        let parent = tempfile::tempdir().unwrap();
+        open_local(parent.path().join("real"), false).unwrap();
+        std::os::unix::fs::symlink(parent.path().join("real"), parent.path().join("link")).unwrap();
+        let location = open_local(parent.path().join("link"), false).unwrap();
+        assert_eq!(location.prefix.as_str(), "real");
+    }
+
+    #[test]
+    fn with_must_exist_a_missing_directory_is_missing_and_stays_so() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("a");
+        let error = open_local(&directory, true).unwrap_err();
+        assert!(matches!(error, Error::Missing { .. }), "{error}");
+        assert!(error.to_string().contains(directory.to_str().unwrap()), "{error}");
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        std::fs::write(&file, "taken").unwrap();
+        for directory in [file.clone(), file.join("log")] {
+            let error = open_local(&directory, false).unwrap_err();
+            assert!(matches!(error, Error::Store { .. }), "{error}");
+            assert!(!error.is_retryable());
+            assert!(error.to_string().contains(directory.to_str().unwrap()), "{error}");
+        }
+        assert_eq!(std::fs::read(&file).unwrap(), b"taken");
+    }
+
+    #[test]
+    fn a_directory_whose_name_is_no_prefix_is_refused_and_not_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("my log");
+        let error = open_local(&directory, false).unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions { option: "directory", .. }), "{error}");
+        assert!(error.to_string().contains("my log"), "{error}");
+        assert!(!directory.exists());
+        assert!(matches!(
+            open_local("/", false),
+            Err(Error::InvalidOptions { option: "directory", .. })
+        ));
+    }
+
+    #[test]
+    fn a_url_that_names_no_log_is_refused_with_its_text_and_without_its_password() {
+        for url in [
+            "nonsense",
+            "ftp://host/prefix",
+            "memory:///",
+            "memory:///a%20b",
+            "http://host/prefix",
+            "file://host/prefix",
+        ] {
+            let error = at(url).unwrap_err();
+            assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{url}: {error}");
+            assert!(error.to_string().contains(url), "{url}: {error}");
+        }
+        let error = at("https://name:secret@host/prefix?token=secret").unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[cfg(not(feature = "aws"))]
+    #[test]
+    fn a_store_that_is_not_built_in_names_its_feature() {
+        let error = at("s3://bucket/prefix").unwrap_err().to_string();
+        assert!(error.contains("feature \"aws\""), "{error}");
+    }
+
+    #[cfg(feature = "aws")]
+    #[test]
+    fn a_bucket_is_opened_with_the_options_given() {
+        let options = |list: &[(&str, &str)]| {
+            list.iter().map(|(k, v)| (String::from(*k), String::from(*v))).collect::<Vec<_>>()
+        };
+        let known = options(&[
+            ("aws_region", "eu-central-1"),
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
+            ("aws_allow_http", "true"),
+            ("aws_profile", "ignored"),
+        ]);
+        let location = open_url("s3://bucket/logs/a", known, false).unwrap();
+        assert_eq!(location.prefix.as_str(), "logs/a");
+        assert!(location.store.to_string().contains("bucket"), "{}", location.store);
+        let wrong = options(&[("aws_allow_http", "perhaps")]);
+        let error = open_url("s3://bucket/logs/a", wrong, false).unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");
+        assert!(error.to_string().contains("perhaps"), "{error}");
+        assert!(open_url("s3://bucket", Vec::new(), false).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! The actor: the one task that owns the machine.
+
+use std::collections::BTreeMap;
+use std::pin::{Pin, pin};
+
+use sealog_core::{
+    Answer, Append, Appended, Effect, EntryId, Error, Event, Notice, Outcome, RegionId, Time,
+    Verdict, WriteError, Writer,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Sleep};
+
+use crate::notice;
+use crate::open::{Clock, Requests};
+use crate::watch::{DurableWatch, Position};
+
+/// What waits in the order of its arrival, and is held back while the machine takes no appends.
+pub(crate) enum Queued {
+    Append {
+        append: Append,
+        waiter: oneshot::Sender<Result<Appended, WriteError>>,
+    },
+    /// Behind the appends that it is to cover.
+    Flush {
+        waiter: oneshot::Sender<Result<(), Error>>,
+    },
+}
+
+/// What is taken at any time.
+pub(crate) enum Control {
+    Event(Event<Waiter>),
+    Ask(Question),
+    Watch {
+        region: RegionId,
+        control: mpsc::WeakUnboundedSender<Control>,
+        reply: oneshot::Sender<DurableWatch>,
+    },
+    Unwatch {
+        region: RegionId,
+    },
+}
+
+/// Asks the machine and answers whoever asked.
+type Question = Box<dyn FnOnce(&Writer<Waiter>) + Send>;
+
+impl Control {
+    pub(crate) fn asking<T: Send + 'static>(
+        question: impl FnOnce(&Writer<Waiter>) -> T + Send + 'static,
+        reply: oneshot::Sender<T>,
+    ) -> Control {
+        Control::Ask(Box::new(move |writer| answer(reply, question(writer))))
+    }
+}
+
+/// Whom the machine answers.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    Append(oneshot::Sender<Result<Appended, WriteError>>),
+    Done(oneshot::Sender<Result<(), Error>>),
+    Verdict(oneshot::Sender<Option<Verdict>>),
+}
+
+impl Waiter {
+    fn answer(self, given: Answer) {
+        match (self, given) {
+            (Waiter::Append(waiter), Answer::Appended(ids)) => answer(waiter, Ok(ids)),
+            (Waiter::Done(waiter), Answer::Done) => answer(waiter, Ok(())),
+            (Waiter::Verdict(waiter), Answer::Verdict(verdict)) => answer(waiter, Some(verdict)),
+            // Not an answer to what was asked: the sender is dropped, and the caller is told that
+            // the log is gone.
+            (waiter, given) => debug_assert!(false, "{waiter:?} was answered {given:?}"),
+        }
+    }
+
+    fn fail(self, error: &Error, outcome: Outcome) {
+        match self {
+            Waiter::Append(waiter) => answer(waiter, Err(WriteError::new(error.clone(), outcome))),
+            Waiter::Done(waiter) => answer(waiter, Err(error.clone())),
+            Waiter::Verdict(waiter) => answer(waiter, None),
+        }
+    }
+}
+
+/// Whoever no longer listens needs no answer.
+fn answer<T>(waiter: oneshot::Sender<T>, answer: T) {
+    drop(waiter.send(answer));
+}
+
+/// Hands events to the machine and carries its effects out, until the last handle is gone.
+pub(crate) struct Actor {
+    writer: Writer<Waiter>,
+    requests: Requests,
+    clock: Clock,
+    queue: mpsc::UnboundedReceiver<Queued>,
+    control: mpsc::UnboundedReceiver<Control>,
+    watches: BTreeMap<RegionId, watch::Sender<Position>>,
+    /// Why no durable position will change any more.
+    ended: Option<Error>,
+}
+
+/// How many appends are handed over before their effects are carried out.
+const APPENDS_AT_ONCE: usize = 256;
+const CONTROLS_AT_ONCE: usize = 64;
+
+impl Actor {
+    pub(crate) fn new(
+        writer: Writer<Waiter>,
+        requests: Requests,
+        clock: Clock,
+        queue: mpsc::UnboundedReceiver<Queued>,
+        control: mpsc::UnboundedReceiver<Control>,
+    ) -> Actor {
+        let watches = BTreeMap::new();
+        Actor { writer, requests, clock, queue, control, watches, ended: None }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut queued = Vec::with_capacity(APPENDS_AT_ONCE);
+        let mut controls = Vec::with_capacity(CONTROLS_AT_ONCE);
+        let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
+        loop {
+            self.carry_out_effects();
+            let ticks = self.set(timer.as_mut());
+            let takes_appends = self.writer.accepts_appends();
+            let mut answered = None;
+            tokio::select! {
+                biased;
+                received = self.control.recv_many(&mut controls, CONTROLS_AT_ONCE) => {
+                    // Every handle has a sender.
+                    if received == 0 {
+                        return self.abandon();
+                    }
+                }
+                answer = self.requests.next() => answered = Some(answer),
+                _ = self.queue.recv_many(&mut queued, APPENDS_AT_ONCE), if takes_appends => {}
+                () = &mut timer, if ticks => {}
+            }
+            // All of what is there, whichever it was that came first: none may starve the others.
+            let now = self.clock.now();
+            while let Some(answer) = answered.take().or_else(|| self.requests.try_next()) {
+                self.writer.handle(now, Event::Storage(answer));
+            }
+            for queued in queued.drain(..) {
+                self.admit(now, queued);
+            }
+            if !controls.is_empty() {
+                // What a caller submitted before it asked counts in the answer.
+                self.admit_waiting(now);
+                for control in controls.drain(..) {
+                    self.obey(now, control);
+                }
+            }
+            if self.writer.next_tick().is_some_and(|tick| tick <= now) {
+                self.writer.handle(now, Event::Tick);
+            }
+        }
+    }
+
+    /// Whether there is a time to wake up at.
+    fn set(&self, timer: Pin<&mut Sleep>) -> bool {
+        let Some(tick) = self.writer.next_tick().and_then(|tick| self.clock.instant(tick)) else {
+            return false;
+        };
+        if timer.deadline() != tick {
+            timer.reset(tick);
+        }
+        true
+    }
+
+    fn admit(&mut self, now: Time, queued: Queued) {
+        let event = match queued {
+            Queued::Append { append, waiter } => {
+                Event::Append { append, waiter: Waiter::Append(waiter) }
+            }
+            Queued::Flush { waiter } => Event::Flush { waiter: Waiter::Done(waiter) },
+        };
+        self.writer.handle(now, event);
+    }
+
+    /// Hands over what is queued by now, as far as the machine takes it.
+    fn admit_waiting(&mut self, now: Time) {
+        for _ in 0..self.queue.len() {
+            if !self.writer.accepts_appends() {
+                return;
+            }
+            let Ok(queued) = self.queue.try_recv() else { return };
+            self.admit(now, queued);
+        }
+    }
+
+    fn obey(&mut self, now: Time, control: Control) {
+        match control {
+            Control::Event(event) => self.writer.handle(now, event),
+            Control::Ask(question) => question(&self.writer),
+            Control::Watch { region, control, reply } => {
+                let positions = self.watches.entry(region).or_insert_with(|| {
+                    let id = self.writer.durable(region);
+                    self.writer.handle(now, Event::Watch { region });
+                    watch::Sender::new(Position { id, ended: self.ended.clone() })
+                });
+                answer(reply, DurableWatch::new(region, positions.subscribe(), control));
+            }
+            Control::Unwatch { region } => {
+                let positions = self.watches.get(&region);
+                if positions.is_some_and(|positions| positions.receiver_count() == 0) {
+                    self.watches.remove(&region);
+                    self.writer.handle(now, Event::Unwatch { region });
+                }
+            }
+        }
+    }
+
+    fn carry_out_effects(&mut self) {
+        while let Some(effect) = self.writer.poll_effect() {
+            match effect {
+                Effect::Storage(effect) => self.requests.start(effect),
+                effect => self.tell(effect),
+            }
+        }
+        if self.ended.is_none() && self.writer.is_stopped() {
+            self.end_watches(Error::Stopped);
+        }
+    }
+
+    fn tell(&mut self, effect: Effect<Waiter>) {
+        match effect {
+            Effect::Storage(_) => {}
+            Effect::Ack { waiter, answer } => waiter.answer(answer),
+            Effect::FailWaiters { waiters, error, outcome } => {
+                waiters.into_iter().for_each(|waiter| waiter.fail(&error, outcome));
+            }
+            Effect::Durable { region, id } => self.moved(region, id),
+            Effect::Notice(told) => {
+                notice::tell(self.writer.prefix(), &told);
+                if let Notice::Poisoned { error } = told {
+                    self.end_watches(Error::Poisoned { cause: error.into() });
+                }
+            }
+        }
+    }
+
+    fn moved(&mut self, region: RegionId, id: EntryId) {
+        if let Some(positions) = self.watches.get(&region) {
+            positions.send_if_modified(|position| std::mem::replace(&mut position.id, id) != id);
+        }
+    }
+
+    fn end_watches(&mut self, error: Error) {
+        for positions in self.watches.values() {
+            positions.send_modify(|position| position.ended = Some(error.clone()));
+        }
+        self.ended = Some(error);
+    }
+
+    /// The last handle is gone: answer whoever waits, and leave the rest as a crash would.
+    fn abandon(mut self) {
+        self.writer.abandon();
+        while let Some(effect) = self.writer.poll_effect() {
+            self.tell(effect);
+        }
+        while let Ok(queued) = self.queue.try_recv() {
+            match queued {
+                Queued::Append { waiter, .. } => {
+                    Waiter::Append(waiter).fail(&Error::Stopped, Outcome::NotWritten);
+                }
+                Queued::Flush { waiter } => answer(waiter, Err(Error::Stopped)),
+            }
+        }
+    }
+}

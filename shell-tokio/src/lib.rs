@@ -1,0 +1,79 @@
+//! A write-ahead log that lives in an object store, for tokio applications.
+//!
+//! A storage engine appends entries of many regions; Sealog groups them into immutable objects,
+//! creates each with a conditional put, and acknowledges an append once its object is durable.
+//! After a crash the log is rebuilt from what the store holds: no local disk, no broker, no lock
+//! service.
+//!
+//! ```
+//! use futures_util::TryStreamExt;
+//! use sealog_tokio::{Options, ReadItem, RegionId, Wal};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path().join("log");
+//! let wal = Wal::open_local(&directory, Options::default()).await?;
+//! let region = RegionId(7);
+//!
+//! // Acknowledged means durable.
+//! let first = wal.append(region, "put a").await?;
+//!
+//! // Submitting and waiting are two steps, so that one caller can have many appends under way.
+//! let submitted = ["put b", "put c"].map(|text| wal.submit(region, text));
+//! for append in submitted {
+//!     append.await?;
+//! }
+//! drop(wal); // as a crash would
+//!
+//! let wal = Wal::open_local(&directory, Options::default()).await?;
+//! let mut read = wal.read(region, first);
+//! let mut texts = Vec::new();
+//! while let Some(item) = read.try_next().await? {
+//!     if let ReadItem::Entry(entry) = item {
+//!         texts.push(entry.payload);
+//!     }
+//! }
+//! assert_eq!(texts, ["put a", "put b", "put c"]);
+//!
+//! // What is applied elsewhere is no longer needed.
+//! wal.obsolete(region, first).await?;
+//! wal.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Wal`] is the handle: cheap to clone, for any number of tasks. One task of its own, the
+//! actor, owns the state machine of `sealog-core` that holds all the rules; handles send it
+//! commands, and requests to the store run in tasks beside it. Reads go to the store directly and
+//! do not hold up appends.
+//!
+//! One writer at a time has a log. A later opening of the same prefix takes it over, and the
+//! earlier one gets [`Error::Fenced`] at its next object.
+//!
+//! What the log tells the operator goes to `tracing`, each event with the log's prefix and, where
+//! there is one, the key. The features `aws`, `gcp` and `azure` build in the clients of those
+//! stores for [`Wal::open_url`].
+
+mod actor;
+mod notice;
+mod open;
+mod read;
+mod submitted;
+mod wal;
+mod watch;
+
+pub use object_store;
+pub use read::{Read, ReadItem};
+pub use sealog_core::catalog::RegionInfo;
+pub use sealog_core::error::{AppendUnit, Operation};
+pub use sealog_core::format::Entry;
+pub use sealog_core::read::Hole;
+pub use sealog_core::stats::{Histogram, Stats};
+pub use sealog_core::{
+    DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options, Outcome, Part,
+    Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
+};
+pub use submitted::{Submitted, SubmittedBatch};
+pub use wal::Wal;
+pub use watch::DurableWatch;

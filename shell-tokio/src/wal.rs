@@ -1,0 +1,359 @@
+//! The handle.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::ObjectStore;
+use sealog_core::catalog::RegionInfo;
+use sealog_core::read::Hole;
+use sealog_core::stats::Stats;
+use sealog_core::{
+    Append, EntryId, Epoch, Error, Event, Options, Prefix, RegionId, WriteError, Writer,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::actor::{Control, Queued, Waiter};
+use crate::open;
+use crate::read::Read;
+use crate::submitted::{Submitted, SubmittedBatch};
+use crate::watch::DurableWatch;
+
+/// A log that is open for writing: a handle, cheap to clone, for any number of tasks.
+///
+/// All methods may be called from any task of the runtime that opened the log. Once the last
+/// handle is dropped the log ends as a crash would end it: what is in flight is abandoned and
+/// whoever waits is answered with [`Error::Stopped`]; nothing that was acknowledged is lost. A
+/// [`Read`] holds a handle. [`stop`](Wal::stop) ends a log in order.
+///
+/// A method whose log is gone, because its runtime went away, fails with [`Error::Stopped`] and
+/// never hangs. After a terminal error (see [`Error`]) every write fails with
+/// [`Error::Poisoned`], and reads go on.
+#[derive(Clone)]
+pub struct Wal(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) queue: mpsc::UnboundedSender<Queued>,
+    pub(crate) control: mpsc::UnboundedSender<Control>,
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) options: Options,
+    pub(crate) prefix: Prefix,
+    pub(crate) epoch: Epoch,
+}
+
+impl Wal {
+    /// Opens the log under `prefix` of a store, and takes it over from a writer that has it.
+    ///
+    /// **The store must be durable.** An entry is acknowledged when its create succeeded. For a
+    /// local directory that is only true with fsync of files and directories on, which the
+    /// client's own default is not: use [`open_local`](Wal::open_local), or
+    /// `LocalFileSystem::with_fsync(true)`. The client should repeat little by itself, since the
+    /// log repeats failed requests and knows when it may.
+    ///
+    /// Costs two listings, one to three reads per object that is there, and two puts (DESIGN.md
+    /// section 4); no segment is read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOptions`] before anything is touched; [`Error::Missing`],
+    /// [`Error::Contended`], [`Error::Corrupted`], [`Error::UnsafeStore`],
+    /// [`Error::SequenceExhausted`]; [`Error::Store`] for a refusal of the store's at once, and for
+    /// what may pass after [`Options::open_timeout`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future abandons the opening. It may already have taken the log over from
+    /// another writer; nothing that was acknowledged is lost, and the next opening counts what is
+    /// left behind.
+    pub async fn open(
+        store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: Options,
+    ) -> Result<Wal, Error> {
+        open::open(store, Prefix::new(prefix)?, options).await
+    }
+
+    /// Opens the log in a local directory, which is made unless [`Options::must_exist`] is set,
+    /// with fsync of files and directories on.
+    ///
+    /// The directory's name is the log's prefix and must consist of ASCII letters, digits and
+    /// `. _ = + -`. Costs and cancel safety are those of [`open`](Wal::open); a directory that was
+    /// made stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Wal::open); for the directory itself [`Error::InvalidOptions`],
+    /// [`Error::Missing`] or [`Error::Store`], each of which names it.
+    pub async fn open_local(directory: impl AsRef<Path>, options: Options) -> Result<Wal, Error> {
+        open::open_local(directory.as_ref().to_owned(), options).await
+    }
+
+    /// Opens the log at a URL: `file:///directory` as [`open_local`](Wal::open_local) does, and
+    /// `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix` with the features
+    /// `aws`, `gcp` and `azure`. Credentials, endpoint and the client's other settings come from
+    /// the environment: `AWS_REGION`, `AWS_ENDPOINT_URL` and so on.
+    ///
+    /// Costs and cancel safety are those of [`open`](Wal::open).
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Wal::open), and [`Error::InvalidOptions`] that names the URL.
+    pub async fn open_url(url: &str, options: Options) -> Result<Wal, Error> {
+        open::open_url(url.to_owned(), options).await
+    }
+
+    pub(crate) fn new(shared: Shared) -> Wal {
+        Wal(Arc::new(shared))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
+    /// Submits an entry: fixes its place among all appends, and gives back a future that says
+    /// when it is durable.
+    ///
+    /// Appends are stored in the order of their submission, and acknowledged in it. A caller that
+    /// has many under way bounds their number itself: what waits for its place is kept in memory.
+    /// A payload of 16 KiB or more is not copied, so it keeps the buffer that it is part of alive
+    /// until it is durable.
+    ///
+    /// Costs a share of one put per object (DESIGN.md section 5).
+    ///
+    /// # Errors
+    ///
+    /// The future's: see [`Submitted`].
+    pub fn submit(&self, region: RegionId, payload: impl Into<Bytes>) -> Submitted {
+        self.queue(Append::One(region, payload.into()))
+    }
+
+    /// Submits entries of one or many regions, all in one object: after a crash either all of
+    /// them are there or none. Otherwise as [`submit`](Wal::submit). Without entries it
+    /// acknowledges at once.
+    ///
+    /// # Errors
+    ///
+    /// The future's: see [`Submitted`].
+    pub fn submit_batch(&self, entries: Vec<(RegionId, Bytes)>) -> SubmittedBatch {
+        SubmittedBatch::new(self.queue(Append::Many(entries)))
+    }
+
+    fn queue(&self, append: Append) -> Submitted {
+        let (waiter, answer) = oneshot::channel();
+        match self.0.queue.send(Queued::Append { append, waiter }) {
+            Ok(()) => Submitted::waiting(answer),
+            Err(_) => Submitted::refused(),
+        }
+    }
+
+    /// Appends an entry: [`submit`](Wal::submit), and wait until it is durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Submitted`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that was never polled did nothing. One that is dropped later does not take the
+    /// entry back: it may be stored, and no other append is affected.
+    pub async fn append(
+        &self,
+        region: RegionId,
+        payload: impl Into<Bytes>,
+    ) -> Result<EntryId, WriteError> {
+        self.submit(region, payload).await
+    }
+
+    /// Appends entries that are stored all together: [`submit_batch`](Wal::submit_batch), and wait
+    /// until they are durable. The ids are in the order of the entries.
+    ///
+    /// # Errors
+    ///
+    /// As [`Submitted`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`append`](Wal::append).
+    pub async fn append_batch(
+        &self,
+        entries: Vec<(RegionId, Bytes)>,
+    ) -> Result<Vec<EntryId>, WriteError> {
+        self.submit_batch(entries).await
+    }
+
+    /// Reads a region's entries from `from` on, in the order of their ids, as far as they are
+    /// durable now: see [`Read`].
+    ///
+    /// Costs one range read per object that holds the region, and a second one for a segment that
+    /// does not decode (DESIGN.md section 8).
+    pub fn read(&self, region: RegionId, from: EntryId) -> Read {
+        Read::new(self.clone(), region, from)
+    }
+
+    /// Makes the region's entries at or below `id` obsolete: they are hidden from reads and no
+    /// longer keep objects. Needs no request, and is not durable: after a reopening it must be
+    /// said again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`]; [`Error::Unsettled`] while the region has entries on their way
+    /// and `id` is above all of them; [`Error::Stopped`] and [`Error::Poisoned`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping a future that was polled takes nothing back.
+    pub async fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
+        self.done(|waiter| Control::Event(Event::Obsolete { region, id, waiter })).await
+    }
+
+    /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
+    /// that wait for their place have no id yet. Needs no request; dropping the future does
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] if the log is gone; not after [`stop`](Wal::stop).
+    pub async fn latest(&self, region: RegionId) -> Result<EntryId, Error> {
+        self.ask(move |writer| writer.latest(region)).await
+    }
+
+    /// The region's largest id that is durable, [`EntryId::ZERO`] if there is none. Otherwise as
+    /// [`latest`](Wal::latest).
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn durable(&self, region: RegionId) -> Result<EntryId, Error> {
+        self.ask(move |writer| writer.durable(region)).await
+    }
+
+    /// Subscribes to the region's durable position. Needs no request; dropping the future
+    /// subscribes to nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`], and [`Error::Stopped`] if the log is gone.
+    pub async fn watch_durable(&self, region: RegionId) -> Result<DurableWatch, Error> {
+        if region.is_reserved() {
+            return Err(Error::InvalidRegion { region });
+        }
+        let control = self.0.control.downgrade();
+        self.request(|reply| Control::Watch { region, control, reply }).await
+    }
+
+    /// The regions that hold something that is not obsolete, in the order of their ids. Needs no
+    /// request, and costs time in proportion to the segments of all regions; dropping the future
+    /// does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
+        self.ask(|writer| writer.regions().collect()).await
+    }
+
+    /// The holes that reads of the region met so far, in order (DESIGN.md section 8). Needs no
+    /// request; dropping the future does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error> {
+        self.ask(move |writer| writer.holes(region).cloned().collect()).await
+    }
+
+    /// What the log has done since it was opened, and how it stands. Needs no request; dropping
+    /// the future does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn stats(&self) -> Result<Stats, Error> {
+        self.ask(|writer| writer.stats()).await
+    }
+
+    /// Stores what was submitted so far without waiting for its time, and returns when all of it
+    /// is durable; at once if there is nothing.
+    ///
+    /// Costs a put if something is open.
+    ///
+    /// # Errors
+    ///
+    /// What failed an append before it: the first error of a roll back, [`Error::Stopped`] or
+    /// [`Error::Poisoned`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping a future that was polled does not take the flush back.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let (waiter, answer) = oneshot::channel();
+        self.0.queue.send(Queued::Flush { waiter }).map_err(|_| Error::Stopped)?;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    /// Ends the log in order (DESIGN.md section 7): from now on nothing is admitted, what waits
+    /// for its place or for an object that is not under way fails with [`Error::Stopped`], and
+    /// what is under way runs out. Returns when nothing is in flight any more. Every caller gets
+    /// the same answer, also one that calls later.
+    ///
+    /// Afterwards handles can still be used to read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Poisoned`] if a terminal error ended the log, now or earlier; [`Error::Lost`] if
+    /// something acknowledged could not be saved.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping a future that was polled does not take the stop back.
+    pub async fn stop(&self) -> Result<(), Error> {
+        self.done(|waiter| Control::Event(Event::Stop { waiter })).await
+    }
+
+    /// The log's prefix.
+    pub fn prefix(&self) -> &Prefix {
+        &self.0.prefix
+    }
+
+    /// The epoch that names this writer among all that ever had the log.
+    pub fn epoch(&self) -> Epoch {
+        self.0.epoch
+    }
+
+    /// The options that the log was opened with.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Sends what is answered with "done" or an error.
+    async fn done(&self, control: impl FnOnce(Waiter) -> Control) -> Result<(), Error> {
+        self.request(|reply| control(Waiter::Done(reply))).await?
+    }
+
+    /// Lets the actor answer a question about the machine.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Writer<Waiter>) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.request(|reply| Control::asking(question, reply)).await
+    }
+
+    pub(crate) async fn request<T>(
+        &self,
+        control: impl FnOnce(oneshot::Sender<T>) -> Control,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.0.control.send(control(reply)).map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)
+    }
+}
+
+impl fmt::Debug for Wal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wal")
+            .field("prefix", &self.0.prefix.as_str())
+            .field("epoch", &self.0.epoch.0)
+            .finish_non_exhaustive()
+    }
+}

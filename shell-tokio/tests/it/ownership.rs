@@ -1,0 +1,68 @@
+use sealog_tokio::{Error, Options, Wal};
+
+use crate::store::{Asked, TestStore};
+use crate::{A, B, PREFIX, payloads};
+
+fn named(name: &str) -> Options {
+    Options { writer_name: Some(name.into()), ..Options::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_writer_takes_over_and_the_first_is_told_by_whom() {
+    let store = TestStore::new();
+    let first = Wal::open(store.clone(), PREFIX, named("alpha")).await.unwrap();
+    first.append(A, "acknowledged").await.unwrap();
+    let mut watch = first.watch_durable(A).await.unwrap();
+    let second = Wal::open(store.clone(), PREFIX, named("beta on host 7")).await.unwrap();
+    assert!(second.epoch() > first.epoch());
+
+    let error = first.append(A, "too late").await.unwrap_err();
+    let Error::Fenced { writer, theirs, epoch, .. } = error.error() else { panic!("{error}") };
+    assert_eq!(writer.as_deref(), Some("beta on host 7"));
+    assert_eq!((*epoch, *theirs), (first.epoch(), second.epoch()));
+    assert!(error.to_string().contains("\"beta on host 7\""), "{error}");
+    assert!(!error.is_retryable());
+
+    let error = first.append(A, "later still").await.unwrap_err();
+    let Error::Poisoned { cause } = error.error() else { panic!("{error}") };
+    assert!(matches!(**cause, Error::Fenced { .. }), "{cause}");
+    assert!(error.to_string().contains("beta on host 7"), "{error}");
+    let ended = watch.changed().await.unwrap_err();
+    assert!(ended.to_string().contains("beta on host 7"), "{ended}");
+    assert!(matches!(first.flush().await, Err(Error::Poisoned { .. })));
+    assert_eq!(payloads(&first, A).await, ["acknowledged"], "reads go on");
+    assert!(matches!(first.stop().await, Err(Error::Poisoned { .. })));
+    assert!(matches!(first.stop().await, Err(Error::Poisoned { .. })));
+    assert_eq!(payloads(&first, A).await, ["acknowledged"]);
+
+    second.append(B, "mine").await.unwrap();
+    assert_eq!(payloads(&second, A).await, ["acknowledged"]);
+    drop((first, second));
+    let third = Wal::open(store, PREFIX, named("gamma")).await.unwrap();
+    assert_eq!(payloads(&third, A).await, ["acknowledged"]);
+    assert_eq!(payloads(&third, B).await, ["mine"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_appends_of_a_fenced_writer_all_fail() {
+    let store = TestStore::new();
+    let first = Wal::open(store.clone(), PREFIX, named("alpha")).await.unwrap();
+    let _second = Wal::open(store.clone(), PREFIX, named("beta")).await.unwrap();
+    let appends: Vec<_> = (0..50).map(|n| first.submit(A, format!("{n}"))).collect();
+    let stop = first.stop();
+    for append in appends {
+        let error = append.await.unwrap_err();
+        assert!(error.to_string().contains("beta"), "{error}");
+    }
+    assert!(stop.await.unwrap_err().to_string().contains("beta"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unnamed_writer_is_known_by_its_process() {
+    let store = TestStore::new();
+    let first = Wal::open(store.clone(), PREFIX, Options::default()).await.unwrap();
+    let _second = Wal::open(store.clone(), PREFIX, Options::default()).await.unwrap();
+    let error = first.append(A, "x").await.unwrap_err().to_string();
+    assert!(error.contains(&format!(":{}\"", std::process::id())), "{error}");
+    assert_eq!(store.count(Asked::List), 2, "one listing per opening");
+}

@@ -1,0 +1,193 @@
+//! A store in memory that does as a test says.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    Result,
+};
+use sealog_tokio::object_store;
+use tokio::sync::Semaphore;
+
+/// What is asked of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Put,
+    Get,
+    List,
+}
+
+/// What the store does with it.
+pub(crate) enum Reaction {
+    Pass,
+    Fail(Error),
+    /// Done once [`TestStore::let_pass`] allows it.
+    Wait,
+    Hang,
+    Panic,
+    /// Of a put: whatever its condition says.
+    Overwrite,
+    /// Of a put: done, and then this answer.
+    DoAndFail(Error),
+}
+
+type Rule = Arc<dyn Fn(Asked, &str) -> Reaction + Send + Sync>;
+
+pub(crate) struct TestStore {
+    inner: InMemory,
+    rule: Mutex<Rule>,
+    gate: Semaphore,
+    asked: Mutex<Vec<(Asked, String)>>,
+}
+
+impl TestStore {
+    pub(crate) fn new() -> Arc<TestStore> {
+        Arc::new(TestStore {
+            inner: InMemory::new(),
+            rule: Mutex::new(Arc::new(|_, _| Reaction::Pass)),
+            gate: Semaphore::new(0),
+            asked: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// From now on the store reacts like this.
+    pub(crate) fn react(&self, rule: impl Fn(Asked, &str) -> Reaction + Send + Sync + 'static) {
+        *self.rule.lock().unwrap() = Arc::new(rule);
+    }
+
+    pub(crate) fn hold(&self, what: Asked) {
+        self.react(move |asked, _| if asked == what { Reaction::Wait } else { Reaction::Pass });
+    }
+
+    pub(crate) fn behave(&self) {
+        self.react(|_, _| Reaction::Pass);
+    }
+
+    pub(crate) fn let_pass(&self, requests: usize) {
+        self.gate.add_permits(requests);
+    }
+
+    /// How often this was asked so far.
+    pub(crate) fn count(&self, what: Asked) -> usize {
+        self.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
+    }
+
+    /// Replaces what stands at a key, behind the log's back.
+    pub(crate) async fn plant(&self, key: &str, bytes: Vec<u8>) {
+        self.inner.put(&Path::from(key), bytes.into()).await.unwrap();
+    }
+
+    pub(crate) async fn bytes(&self, key: &str) -> Vec<u8> {
+        self.inner.get(&Path::from(key)).await.unwrap().bytes().await.unwrap().to_vec()
+    }
+
+    pub(crate) async fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> =
+            self.inner.list(None).map(|meta| meta.unwrap().location.to_string()).collect().await;
+        keys.sort();
+        keys
+    }
+
+    async fn reaction(&self, asked: Asked, key: &str) -> Result<Reaction> {
+        self.asked.lock().unwrap().push((asked, key.to_owned()));
+        let rule = self.rule.lock().unwrap().clone();
+        match rule(asked, key) {
+            Reaction::Fail(error) => return Err(error),
+            Reaction::Wait => self.gate.acquire().await.unwrap().forget(),
+            Reaction::Hang => pending().await,
+            Reaction::Panic => panic!("the client fell over"),
+            other => return Ok(other),
+        }
+        Ok(Reaction::Pass)
+    }
+}
+
+pub(crate) fn broken() -> Error {
+    Error::Generic { store: "test", source: "connection reset".into() }
+}
+
+pub(crate) fn forbidden() -> Error {
+    Error::PermissionDenied { path: String::from("there"), source: "403".into() }
+}
+
+pub(crate) fn no_bucket() -> Error {
+    Error::NotFound { path: String::from("there"), source: "NoSuchBucket".into() }
+}
+
+impl fmt::Debug for TestStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestStore")
+    }
+}
+
+impl fmt::Display for TestStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestStore")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for TestStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        mut options: PutOptions,
+    ) -> Result<PutResult> {
+        match self.reaction(Asked::Put, location.as_ref()).await? {
+            Reaction::Overwrite => options.mode = PutMode::Overwrite,
+            Reaction::DoAndFail(error) => {
+                self.inner.put_opts(location, payload, options).await?;
+                return Err(error);
+            }
+            _ => {}
+        }
+        self.inner.put_opts(location, payload, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.reaction(Asked::Get, location.as_ref()).await?;
+        self.inner.get_opts(location, options).await
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let asked = prefix.map_or("", |prefix| prefix.as_ref());
+        self.asked.lock().unwrap().push((Asked::List, asked.to_owned()));
+        let rule = self.rule.lock().unwrap().clone();
+        match rule(Asked::List, asked) {
+            Reaction::Pass => self.inner.list(prefix),
+            Reaction::Fail(error) => stream::iter([Err(error)]).boxed(),
+            _ => stream::pending().boxed(),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        unreachable!("the log makes no multipart uploads")
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
+        unreachable!("the log lists without a delimiter")
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        unreachable!("the log copies nothing")
+    }
+}
