@@ -37,6 +37,7 @@ impl Checks {
             Err(what) => return Err(what.clone()),
         };
         for instance in world.instances(state) {
+            gave_up_for_a_start(world, state, instance)?;
             holds_what_was_acknowledged(history, instance)?;
             if let Some(opened) = &instance.told.opened {
                 holds_what_was_recovered(history, instance, opened)?;
@@ -80,12 +81,50 @@ impl Checks {
     fn somebody_opens(&self, world: &World, state: &State) -> Result<(), String> {
         let later = world.instances(state).skip(usize::from(self.preopened));
         let started = later.filter(|instance| !matches!(instance.phase, Phase::NotStarted));
-        let failed = |instance: &Instance| matches!(instance.phase, Phase::Ended(End::Contended));
+        let failed =
+            |instance: &Instance| matches!(instance.phase, Phase::Ended(End::Contended { .. }));
         if started.clone().next().is_some() && started.clone().all(failed) {
             return Err("every opening failed".into());
         }
         Ok(())
     }
+}
+
+/// An opening gives up only for another that got as far as a start object: a claim alone may be of
+/// one that died.
+fn gave_up_for_a_start(world: &World, state: &State, instance: &Instance) -> Result<(), String> {
+    match instance.phase {
+        Phase::Ended(End::Contended { met }) if !world.objects.has_start(state.store, met) => {
+            let name = instance.name();
+            Err(format!("{name} gave up for epoch {met}, which nobody has started"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// When an opening completes, it knows what was acknowledged before it looked last, by whomever.
+pub(crate) fn knows_what_was_acknowledged(
+    world: &World,
+    state: &State,
+    who: usize,
+    looked: SetId,
+) -> Result<(), String> {
+    let instance = world.instance(state.instances[who]);
+    let Some(opened) = &instance.told.opened else { return Ok(()) };
+    for other in world.instances(state) {
+        for (place, fate) in other.told.appends.iter().enumerate() {
+            let Fate::Acknowledged(id) = fate else { continue };
+            let was_there = world.objects.at(looked, id.sequence().0).is_some();
+            let tag = Tag::new(other.who, place);
+            if was_there && !opened.history.iter().any(|entry| entry.tag == tag) {
+                let (name, recovered) = (instance.name(), tags(&opened.history));
+                return Err(format!(
+                    "{tag} was acknowledged before {name} opened with {recovered}"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A lone opening recovers every entry that was acknowledged, with its id; and no entry that was

@@ -85,8 +85,8 @@ pub(crate) enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// Its opening met another.
-    Contended,
+    /// Its opening met another, of this epoch.
+    Contended { met: u64 },
     /// It met a later epoch.
     Fenced,
     /// It died when it was about to be told that it is open.
@@ -140,9 +140,18 @@ pub(crate) enum What {
     },
     List {
         after: Option<u64>,
-        /// The first of two pages, if it was read already.
-        page: Option<SetId>,
+        /// If it has begun already.
+        begun: Option<Begun>,
     },
+}
+
+/// A listing on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Begun {
+    /// What was there when it began.
+    pub(crate) there: SetId,
+    /// The last key of its first page. Without it, it is read in no order.
+    pub(crate) through: Option<u64>,
 }
 
 /// What can happen to an instance.
@@ -169,8 +178,8 @@ pub(crate) enum Reply {
     /// The put took effect, but its answer was lost.
     AnswerLost,
     Read(Option<ObjectId>),
-    /// None yet, but the first page holds this.
-    FirstPage(SetId),
+    /// None yet, but the listing has begun.
+    Begun(Begun),
     Listed(SetId),
     /// A read or a listing failed.
     Failed,
@@ -334,12 +343,15 @@ impl Meeting<'_> {
                 }
                 return;
             }
-            Reply::FirstPage(set) => {
-                if let What::List { page, .. } = &mut self.instance.asked[place].what {
-                    *page = Some(set);
+            Reply::Begun(now) => {
+                if let What::List { begun, .. } = &mut self.instance.asked[place].what {
+                    *begun = Some(now);
                 }
-                let text = self.objects.sequences(set);
-                return self.say(|_| format!("reads the first page of a listing: {text}"));
+                let there = self.objects.sequences(now.there);
+                return self.say(|_| match now.through {
+                    Some(last) => format!("lists {there}, but so far through {last} only"),
+                    None => format!("begins to list, while there is {there}"),
+                });
             }
             _ => {}
         }
@@ -491,10 +503,14 @@ impl Meeting<'_> {
             OpeningEffect::Opened(recovered) => self.opened(*recovered),
             OpeningEffect::Failed(error) => {
                 self.say(|_| format!("fails to open: {error}"));
-                if !matches!(error, Error::Contended { .. }) {
+                let met = match &error {
+                    Error::Contended { epoch, .. } => epoch.0,
+                    _ => 0,
+                };
+                if met == 0 {
                     self.violates(format!("an opening failed: {error}"));
                 }
-                self.end(End::Contended);
+                self.end(End::Contended { met });
             }
         }
     }
@@ -593,7 +609,7 @@ impl Meeting<'_> {
                 What::Put { object, applied: false }
             }
             StorageEffect::List { after, .. } => {
-                What::List { after: after.as_ref().map(|key| sequence_of(key)), page: None }
+                What::List { after: after.as_ref().map(|key| sequence_of(key)), begun: None }
             }
             StorageEffect::FetchRange { key, range, .. } => {
                 read(sequence_of(key), Some((range.start, range.end)))

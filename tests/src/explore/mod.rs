@@ -29,6 +29,7 @@ use sealog_core::rules::Rules;
 
 pub use fingerprint::figures_come_last;
 pub use search::Violation;
+pub use world::Listing;
 
 use checks::Checks;
 use instance::{Phase, Setup};
@@ -50,8 +51,10 @@ pub struct Configuration {
     /// How many requests fail: puts that are answered as timed out, whether they take effect before,
     /// later or never; and listings of guards.
     pub failures: u8,
-    /// How many listings are read as two pages.
-    pub pages: u8,
+    /// How many listings are no snapshot.
+    pub lists: u8,
+    /// How these are read.
+    pub listing: Listing,
     /// How often a writer is told that ids are obsolete that lie beyond all objects, and by how many
     /// sequences.
     pub floors: u8,
@@ -77,7 +80,8 @@ impl Configuration {
             preopened: true,
             pipeline: 2,
             failures: 0,
-            pages: 0,
+            lists: 0,
+            listing: Listing::TwoPages,
             floors: 0,
             floor_by: 1,
             dies_opening: None,
@@ -106,8 +110,8 @@ impl Configuration {
             dies_opening: self.dies_opening,
             floors: self.floors > 0,
         };
-        let Configuration { failures, pages, floors, floor_by, .. } = *self;
-        let allowance = Allowance { failures, pages, floors, floor_by };
+        let Configuration { failures, lists, listing, floors, floor_by, .. } = *self;
+        let allowance = Allowance { failures, lists, listing, floors, floor_by };
         let mut world = World::new(setup, allowance);
         let mut first = world.first(self.appends);
         if self.preopened {

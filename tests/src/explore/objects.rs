@@ -199,6 +199,15 @@ impl Objects {
         self.set_of(members.iter().copied().chain([object]))
     }
 
+    /// Whether there is a start object of this epoch, which is no claim.
+    pub(crate) fn has_start(&self, set: SetId, epoch: u64) -> bool {
+        let start = epoch.checked_sub(1).and_then(|sequence| self.at(set, sequence));
+        start.is_some_and(|id| {
+            let header = &self.get(id).header;
+            header.epoch.0 == epoch && !header.links_to_itself()
+        })
+    }
+
     /// The object at a sequence, of a set that holds one at most for each.
     pub(crate) fn at(&self, set: SetId, sequence: u64) -> Option<ObjectId> {
         let members = &self.sets[set as usize];

@@ -78,7 +78,6 @@ impl Search {
                 self.steps += 1;
                 let (reached, violation) = self.world.take(&state, *step, nothing);
                 if let Some(what) = violation {
-                    let what = what.to_string();
                     return Some(self.violation(next, Some(*step), what));
                 }
                 if !self.insert(reached, (next as u32, ordinal as u16)) {

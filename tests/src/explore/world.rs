@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::instance::{Happening, Instance, Phase, Reply, Setup, What};
+use super::checks::knows_what_was_acknowledged;
+use super::instance::{Begun, Happening, Instance, Phase, Reply, Setup, What};
 use super::objects::{NOTHING, ObjectId, Objects, SetId};
 use super::transcript::Transcript;
 
@@ -29,7 +30,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Spent {
     pub(crate) failures: u8,
-    pub(crate) pages: u8,
+    pub(crate) lists: u8,
     pub(crate) floors: u8,
 }
 
@@ -39,11 +40,23 @@ pub(crate) struct Allowance {
     /// Puts without an answer in time, whether they took effect, take effect later, or never do;
     /// and reads and listings that fail.
     pub(crate) failures: u8,
-    /// Listings that are read as two pages.
-    pub(crate) pages: u8,
+    /// Listings that are no snapshot.
+    pub(crate) lists: u8,
+    /// How these are read.
+    pub(crate) listing: Listing,
     /// Floors that are raised, and how far above what is there.
     pub(crate) floors: u8,
     pub(crate) floor_by: u64,
+}
+
+/// What a listing that is no snapshot shows of what came while it was read. What was there when it
+/// began, it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// There are two pages in the order of keys, each of which is a snapshot.
+    TwoPages,
+    /// Any part of it, as with a directory.
+    AnyOrder,
 }
 
 /// One atomic step.
@@ -86,8 +99,11 @@ pub(crate) enum Move {
     LoseAnswer(u8),
     Read(u8),
     List(u8),
-    /// The first page of a listing, with this many keys.
+    BeginList(u8),
+    /// The first page is read, with this many keys.
     FirstPage(u8, u8),
+    /// A listing that began before ends. Of what came since, it shows what this mask says.
+    EndList(u8, u16),
     Fail(u8),
 }
 
@@ -212,8 +228,8 @@ impl World {
                     }
                 },
                 What::Read { .. } => add(Move::Read(place)),
-                What::List { after, page } => {
-                    self.list_steps(state, place, *after, *page, &mut add)
+                What::List { after, begun } => {
+                    self.list_steps(state, place, *after, *begun, &mut add);
                 }
             }
         }
@@ -239,8 +255,8 @@ impl World {
                     }
                 },
                 What::Read { .. } => add(Move::Read(place)),
-                What::List { after, page } => {
-                    self.list_steps(state, place, *after, *page, &mut add);
+                What::List { after, begun } => {
+                    self.list_steps(state, place, *after, *begun, &mut add);
                     if may_fail {
                         add(Move::Fail(place));
                     }
@@ -254,14 +270,44 @@ impl World {
         state: &State,
         place: u8,
         after: Option<u64>,
-        page: Option<SetId>,
+        begun: Option<Begun>,
         add: &mut impl FnMut(Move),
     ) {
-        add(Move::List(place));
-        if page.is_none() && state.spent.pages < self.allowance.pages {
-            let keys = self.behind(state, after).count() as u8;
-            (1..=keys).for_each(|size| add(Move::FirstPage(place, size)));
+        match begun {
+            None => {
+                add(Move::List(place));
+                if state.spent.lists >= self.allowance.lists {
+                    return;
+                }
+                match self.allowance.listing {
+                    Listing::AnyOrder => add(Move::BeginList(place)),
+                    Listing::TwoPages => {
+                        let keys = self.behind(state, after).count() as u8;
+                        (1..=keys).for_each(|size| add(Move::FirstPage(place, size)));
+                    }
+                }
+            }
+            Some(begun) => {
+                let since = self.since(state, begun, after);
+                match begun.through {
+                    None => {
+                        (0..1 << since.len()).for_each(|mask| add(Move::EndList(place, mask)));
+                    }
+                    Some(last) => {
+                        let second = |id: &ObjectId| self.objects.get(*id).sequence() > last;
+                        let shown = since.iter().map(second).enumerate();
+                        let mask = shown.map(|(at, shown)| u16::from(shown) << at).sum();
+                        add(Move::EndList(place, mask));
+                    }
+                }
+            }
         }
+    }
+
+    /// What a listing may show besides what was there when it began.
+    fn since(&self, state: &State, begun: Begun, after: Option<u64>) -> Vec<ObjectId> {
+        let before = self.objects.members(begun.there);
+        self.behind(state, after).filter(|id| !before.contains(id)).collect()
     }
 
     /// What stands where an object is to be put.
@@ -282,26 +328,36 @@ impl World {
         state: &State,
         step: Step,
         transcript: &mut Transcript,
-    ) -> (State, Option<&str>) {
+    ) -> (State, Option<String>) {
         let mut next = *state;
-        let violation = match step {
+        let mut violation = None;
+        match step {
             Step::Late(object) => {
                 if transcript.is_written() {
                     let object = self.objects.get(object);
                     transcript.line(format!("store: late, {object} is created"));
                 }
                 next.store = self.objects.with(state.store, object);
-                0
             }
             Step::Of(who, step) => {
+                let looked = match step {
+                    Move::EndList(place, _) => self.listing(state, who, place).1,
+                    _ => None,
+                };
                 let happening = self.prepare(&mut next, who, step, transcript);
-                self.happens(&mut next, who, happening, transcript)
+                let number = self.happens(&mut next, who, happening, transcript);
+                violation = number.checked_sub(1).map(|at| self.violations[at as usize].clone());
+                let was_open = self.instance(state.instances[who]).told.opened.is_some();
+                if !was_open && violation.is_none() {
+                    let looked = looked.map_or(next.store, |begun| begun.there);
+                    violation = knows_what_was_acknowledged(self, &next, who, looked).err();
+                }
             }
-        };
+        }
         if next.store != state.store || next.late != state.late {
             next.late = self.still_late(&next);
         }
-        (next, violation.checked_sub(1).map(|place| self.violations[place as usize].as_str()))
+        (next, violation)
     }
 
     /// Does to the store what a step does to it, and says what it is for the instance.
@@ -348,23 +404,27 @@ impl World {
                 answer(place, Reply::Read(self.objects.at(next.store, sequence)))
             }
             Move::List(place) => {
-                let What::List { after, page } = *self.asked(next, who, place) else {
-                    panic!("no listing");
-                };
-                let first = page.map(|page| self.objects.members(page));
-                let first: &[ObjectId] = first.as_deref().unwrap_or(&[]);
-                let last = first.last().map(|id| self.objects.get(*id).sequence());
-                let second: Vec<ObjectId> = self.behind(next, last.or(after)).collect();
-                let listed = self.objects.set_of(first.iter().copied().chain(second));
-                answer(place, Reply::Listed(listed))
+                let (after, _) = self.listing(next, who, place);
+                let listed: Vec<ObjectId> = self.behind(next, after).collect();
+                answer(place, Reply::Listed(self.objects.set_of(listed)))
+            }
+            Move::BeginList(place) => {
+                let (there, _) = self.begin(next, who, place);
+                answer(place, Reply::Begun(Begun { there, through: None }))
             }
             Move::FirstPage(place, size) => {
-                next.spent.pages += 1;
-                let What::List { after, .. } = *self.asked(next, who, place) else {
-                    panic!("no listing");
-                };
-                let page: Vec<ObjectId> = self.behind(next, after).take(size as usize).collect();
-                answer(place, Reply::FirstPage(self.objects.set_of(page)))
+                let (there, keys) = self.begin(next, who, place);
+                let through = Some(keys[size as usize - 1]);
+                answer(place, Reply::Begun(Begun { there, through }))
+            }
+            Move::EndList(place, mask) => {
+                let (after, begun) = self.listing(next, who, place);
+                let begun = begun.expect("it has begun");
+                let since = self.since(next, begun, after);
+                let shown = since.into_iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
+                let before = self.objects.members(begun.there);
+                let listed = before.iter().copied().chain(shown.map(|(_, id)| id));
+                answer(place, Reply::Listed(self.objects.set_of(listed)))
             }
             Move::Fail(place) => {
                 next.spent.failures += 1;
@@ -379,6 +439,22 @@ impl World {
             transcript.line(format!("store: {} is created", self.objects.get(object)));
         }
         next.store = self.objects.with(next.store, object);
+    }
+
+    /// What a listing that begins is sure to show, and its sequences.
+    fn begin(&mut self, next: &mut State, who: usize, place: u8) -> (SetId, Vec<u64>) {
+        next.spent.lists += 1;
+        let (after, _) = self.listing(next, who, place);
+        let there: Vec<ObjectId> = self.behind(next, after).collect();
+        let keys = there.iter().map(|id| self.objects.get(*id).sequence()).collect();
+        (self.objects.set_of(there), keys)
+    }
+
+    fn listing(&self, state: &State, who: usize, place: u8) -> (Option<u64>, Option<Begun>) {
+        match self.asked(state, who, place) {
+            What::List { after, begun } => (*after, *begun),
+            other => panic!("no listing: {other:?}"),
+        }
     }
 
     fn asked(&self, state: &State, who: usize, place: u8) -> &What {
