@@ -48,7 +48,8 @@ fn append(criterion: &mut Criterion) {
     for size in SIZES {
         let payload = Bytes::from(vec![7; size]);
         for callers in CALLERS {
-            let mut group = criterion.benchmark_group(format!("append {size} B, {callers} callers"));
+            let mut group =
+                criterion.benchmark_group(format!("append {size} B, {callers} callers"));
             group.throughput(Throughput::Elements(1));
             group.sample_size(15).measurement_time(Duration::from_secs(2));
             group.warm_up_time(Duration::from_millis(500));

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use crc32fast::Hasher;
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use object_store::{ObjectStore, PutMode, PutPayload};
 use tokio::sync::{mpsc, oneshot};
 
 /// As many as the log's default `max_in_flight`.
@@ -94,7 +94,7 @@ async fn run(store: Arc<dyn ObjectStore>, mut receiver: mpsc::UnboundedReceiver<
                 for waiter in waiters {
                     let waiter: Waiter = waiter;
                     // A caller that no longer listens needs no answer.
-                    drop(waiter.send(answer));
+                    waiter.send(answer).ok();
                 }
             }
             count = receiver.recv_many(&mut received, APPENDS_AT_ONCE) => {

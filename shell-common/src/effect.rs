@@ -49,8 +49,8 @@ pub async fn carry_out(
 async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnswer {
     let id = effect.id();
     match effect {
-        StorageEffect::List { prefix, .. } => {
-            StorageAnswer::Listed { id, result: list(store, prefix).await }
+        StorageEffect::List { prefix, after, .. } => {
+            StorageAnswer::Listed { id, result: list(store, prefix, after.as_deref()).await }
         }
         StorageEffect::FetchRange { key, range, .. } => {
             let result = fetch(store, key, range.clone()).await;
@@ -65,12 +65,20 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
     }
 }
 
-async fn list(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Listed>, StoreError> {
+/// Some stores ignore where a listing is to begin: the core filters.
+async fn list(
+    store: &dyn ObjectStore,
+    prefix: &str,
+    after: Option<&str>,
+) -> Result<Vec<Listed>, StoreError> {
     let failed = |error| store_error(Operation::List, error);
     let prefix = path(prefix).map_err(failed)?;
-    let listing = store
-        .list(Some(&prefix))
-        .map_ok(|meta| Listed { key: meta.location.as_ref().into(), size: meta.size });
+    let listing = match after {
+        Some(after) => store.list_with_offset(Some(&prefix), &path(after).map_err(failed)?),
+        None => store.list(Some(&prefix)),
+    };
+    let listing =
+        listing.map_ok(|meta| Listed { key: meta.location.as_ref().into(), size: meta.size });
     listing.try_collect().await.map_err(failed)
 }
 

@@ -265,6 +265,10 @@ mod tests {
         assert_eq!(local.prefix.as_str(), "a");
         assert_eq!(local.store.to_string(), by_url.store.to_string());
         assert!(local.store.to_string().contains("/logs"), "{}", local.store);
+        for location in [local, by_url] {
+            let described = format!("{:?}", location.store);
+            assert!(described.contains("fsync: true"), "{described}");
+        }
     }
 
     #[cfg(unix)]
@@ -355,6 +359,8 @@ mod tests {
         let location = open_url("s3://bucket/logs/a", known, false).unwrap();
         assert_eq!(location.prefix.as_str(), "logs/a");
         assert!(location.store.to_string().contains("bucket"), "{}", location.store);
+        let described = format!("{:?}", location.store);
+        assert!(described.contains("max_retries: 2"), "{described}");
         let wrong = options(&[("aws_allow_http", "perhaps")]);
         let error = open_url("s3://bucket/logs/a", wrong, false).unwrap_err();
         assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");

@@ -143,12 +143,11 @@ impl Actor {
             for queued in queued.drain(..) {
                 self.admit(now, queued);
             }
-            if !controls.is_empty() {
-                // What a caller submitted before it asked counts in the answer.
-                self.admit_waiting(now);
-                for control in controls.drain(..) {
-                    self.obey(now, control);
-                }
+            // What a caller submitted before it asked counts in the answer, and what is there before
+            // a tick goes into the object that the tick seals.
+            self.admit_waiting(now);
+            for control in controls.drain(..) {
+                self.obey(now, control);
             }
             if self.writer.next_tick().is_some_and(|tick| tick <= now) {
                 self.writer.handle(now, Event::Tick);

@@ -51,8 +51,9 @@ impl Wal {
     /// `LocalFileSystem::with_fsync(true)`. The client should repeat little by itself, since the
     /// log repeats failed requests and knows when it may.
     ///
-    /// Costs two listings, one to three reads per object that is there, and two puts (DESIGN.md
-    /// section 4); no segment is read.
+    /// Costs three listings, one to three reads per object that is there, and three puts; of an
+    /// empty prefix, two listings and two puts (DESIGN.md sections 4 and 12). No segment of a
+    /// region is read.
     ///
     /// # Errors
     ///
@@ -60,6 +61,10 @@ impl Wal {
     /// [`Error::Contended`], [`Error::Corrupted`], [`Error::UnsafeStore`],
     /// [`Error::SequenceExhausted`]; [`Error::Store`] for a refusal of the store's at once, and for
     /// what may pass after [`Options::open_timeout`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, or in one whose time is not enabled.
     ///
     /// # Cancel safety
     ///

@@ -1,6 +1,8 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
 pub mod explore;
+pub mod model;
+pub mod sim;
 
 use std::fs;
 use std::path::{Path, PathBuf};

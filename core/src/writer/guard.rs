@@ -36,6 +36,8 @@ impl<W> Writer<W> {
             return;
         }
         let link = batch.link;
+        // This request has ended: whatever follows, nothing waits for it any more.
+        batch.create = Create::Ended;
         let listing = match result {
             Ok(listing) => listing,
             Err(source) => {

@@ -5,6 +5,7 @@ mod calls;
 mod create;
 mod guard;
 mod random;
+mod regressions;
 mod seal;
 mod stop;
 

@@ -55,8 +55,9 @@ fn header(store: &Store, name: &str) -> Result<ReadBack, StoreErrorKind> {
     }
 }
 
-fn listed(store: &Store) -> Result<Vec<(String, u64)>, StoreErrorKind> {
-    let effect = StorageEffect::List { id: ID, prefix: key(""), time_limit: LIMIT };
+fn listed(store: &Store, after: Option<&str>) -> Result<Vec<(String, u64)>, StoreErrorKind> {
+    let after = after.map(key);
+    let effect = StorageEffect::List { id: ID, prefix: key(""), after, time_limit: LIMIT };
     match answered(store, effect) {
         StorageAnswer::Listed { result, .. } => {
             let mut found = result
@@ -131,13 +132,17 @@ fn a_read_back_gives_the_first_bytes_and_the_size_or_just_the_size() {
 #[test]
 fn a_listing_has_full_keys_and_sizes_and_nothing_of_other_prefixes() {
     each_store(|store| {
-        assert_eq!(listed(store), Ok(vec![]));
+        assert_eq!(listed(store, None), Ok(vec![]));
+        assert_eq!(listed(store, Some("0")), Ok(vec![]));
         put(store, "1", &[b"abc"]).unwrap();
         put(store, "0", &[b"ab"]).unwrap();
         put(store, "../elsewhere", &[b"x"]).unwrap_err();
         put(store, "notes.txt", &[b""]).unwrap();
         let expected = [("p/objects/0", 2), ("p/objects/1", 3), ("p/objects/notes.txt", 0)];
-        assert_eq!(listed(store), Ok(expected.map(|(k, s)| (k.into(), s)).to_vec()));
+        let expected = expected.map(|(key, size)| (String::from(key), size));
+        assert_eq!(listed(store, None).as_deref(), Ok(&expected[..]));
+        assert_eq!(listed(store, Some("0")).as_deref(), Ok(&expected[1..]));
+        assert_eq!(listed(store, Some("zzz")).as_deref(), Ok(&[][..]));
     });
 }
 
@@ -256,7 +261,7 @@ fn meta(location: Path) -> ObjectMeta {
 fn each_effect() -> [StorageEffect; 4] {
     let time_limit = LIMIT;
     [
-        StorageEffect::List { id: ID, prefix: key(""), time_limit },
+        StorageEffect::List { id: ID, prefix: key(""), after: None, time_limit },
         StorageEffect::FetchRange { id: ID, key: key("0"), range: 0..1, time_limit },
         StorageEffect::PutObject {
             id: ID,
@@ -317,5 +322,8 @@ fn a_body_that_is_not_as_long_as_announced_is_a_transient_failure() {
 
 #[test]
 fn a_listing_that_breaks_off_is_no_listing() {
-    assert_eq!(listed(&(Arc::new(Odd::BreaksOff) as Store)), Err(StoreErrorKind::Transient));
+    let store: Store = Arc::new(Odd::BreaksOff);
+    for after in [None, Some("")] {
+        assert_eq!(listed(&store, after), Err(StoreErrorKind::Transient));
+    }
 }

@@ -1,0 +1,103 @@
+//! DESIGN.md section 13, 1, 2 and 6, by simulation: random calls, completions in random order with
+//! random outcomes, crashes and stops, and after each opening what must be there is there, exactly
+//! once and in order, and nothing else.
+//!
+//! `SEALOG_LONG=1` runs many more seeds; `SEALOG_SEED=n` runs one, and says what came of it.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use sealog_tests::model::Lie;
+use sealog_tests::sim::plan::Plan;
+use sealog_tests::sim::{Tally, Trace, run, run_lying};
+
+/// Of a plan that fails, which seed made it and how to see it again.
+fn simulate(seed: u64) -> Trace {
+    let plan = Plan::random(seed);
+    let once = run(&plan);
+    let again = run(&plan);
+    assert_eq!(once, again, "seed {seed}: the same plan gave another trace");
+    match once {
+        Ok(trace) => trace,
+        Err(violation) => panic!("SEALOG_SEED={seed}: {violation}\n{plan:?}"),
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    match std::env::var("SEALOG_SEED").map(|seed| seed.parse::<u64>()) {
+        Ok(Ok(seed)) => seed..seed + 1,
+        Ok(Err(error)) => panic!("SEALOG_SEED: {error}"),
+        Err(_) if is_long() => 0..20_000,
+        Err(_) => 0..1_500,
+    }
+}
+
+fn is_long() -> bool {
+    std::env::var_os("SEALOG_LONG").is_some_and(|long| long == "1")
+}
+
+#[test]
+fn whatever_happens_history_is_what_was_acknowledged_each_seed_twice_alike() {
+    let mut total = Tally::default();
+    for seed in seeds() {
+        total.add(&simulate(seed).tally);
+    }
+    if seeds().count() > 1 {
+        assert_eq!(total.missing(), [], "the seeds do not reach everything: {total:#?}");
+    }
+}
+
+#[test]
+fn whatever_steps_are_left_out_history_is_what_was_acknowledged() {
+    // Shrinking leaves out more steps: others in their place would be no simpler.
+    let plan = any::<u64>().no_shrink().prop_flat_map(|seed| {
+        let plan = Plan::random(seed);
+        let some = proptest::sample::subsequence(plan.steps.clone(), 0..=plan.steps.len());
+        some.prop_map(move |steps| Plan { steps, ..plan.clone() })
+    });
+    let cases = if is_long() { 20_000 } else { 1_000 };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let checked = runner.run(&plan, |plan| match run(&plan) {
+        Ok(_) => Ok(()),
+        Err(violation) => Err(TestCaseError::fail(violation.to_string())),
+    });
+    if let Err(error) = checked {
+        panic!("{error}");
+    }
+}
+
+/// What the checkers say of a store that lies, over the first seeds.
+fn caught(lie: Lie, verify_store: bool) -> Vec<String> {
+    let violation = |seed| {
+        let mut plan = Plan::random(seed);
+        plan.options.iter_mut().for_each(|options| options.verify_store = verify_store);
+        run_lying(&plan, lie).err().map(|violation| violation.to_string())
+    };
+    (0..40).filter_map(violation).collect()
+}
+
+#[test]
+fn a_store_that_drops_what_it_acknowledged_is_caught() {
+    let caught = caught(Lie::DropsEvery(5), true);
+    assert!(caught.len() > 30, "{caught:#?}");
+}
+
+#[test]
+fn a_store_that_damages_what_it_stores_is_caught() {
+    let caught = caught(Lie::DamagesEvery(5), true);
+    assert!(caught.len() > 30, "{caught:#?}");
+}
+
+#[test]
+fn a_store_that_overwrites_is_refused() {
+    let caught = caught(Lie::Overwrites, true);
+    assert!(caught.len() == 40, "{caught:#?}");
+    assert!(caught.iter().all(|said| said.contains("does not honour conditional create")));
+}
+
+#[test]
+fn a_store_that_overwrites_and_is_not_checked_is_caught() {
+    let caught = caught(Lie::Overwrites, false);
+    assert!(caught.len() > 10, "{caught:#?}");
+}
