@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    fn to_the_end(mut self, shelf: &mut Shelf) -> Result<Run, String> {
+    fn finish(mut self, shelf: &mut Shelf) -> Result<Run, String> {
         while self.end.is_none() {
             let before = self.steps;
             self.step(shelf);
@@ -140,7 +140,7 @@ pub(crate) fn lone_opening(
     store: SetId,
 ) -> Result<Alone, String> {
     let mut shelf = Shelf::of(objects, store);
-    let run = Run::new(setup.opening('X')).to_the_end(&mut shelf)?;
+    let run = Run::new(setup.opening('X')).finish(&mut shelf)?;
     let Run { end, listings, puts, .. } = run;
     match end {
         Some(Ok(recovered)) => {
@@ -203,9 +203,9 @@ fn take_turns(
     }
     // One has the log, and is left alone with the other.
     let left = if one.is_open() { other } else { one };
-    let left = left.to_the_end(&mut shelf)?;
+    let left = left.finish(&mut shelf)?;
     if !left.is_open() {
-        let again = Run::new(setup.opening('Z')).to_the_end(&mut shelf)?;
+        let again = Run::new(setup.opening('Z')).finish(&mut shelf)?;
         if let Some(Err(error)) = again.end {
             return Err(format!("the other fails again: {error}"));
         }

@@ -51,7 +51,7 @@ impl Checks {
 
     /// All that depends on the store alone.
     fn look_at(&mut self, world: &World, store: SetId) -> Result<Alone, String> {
-        let alone = lone_opening(world.setup(), &world.objects, store)
+        let alone = lone_opening(&world.setup, &world.objects, store)
             .map_err(|what| format!("a lone opening fails: {what}"))?;
         if !alone.history.is_sorted_by(|a, b| a.id < b.id) {
             return Err(format!("ids do not ascend: {:?}", alone.history));
@@ -63,13 +63,13 @@ impl Checks {
         let members = world.objects.members(store);
         let end = members.last().map_or(0, |id| world.objects.get(*id).sequence() + 1);
         let free = end as u32 - members.len() as u32;
-        let checks = u32::from(world.setup().options.verify_store);
+        let checks = u32::from(world.setup.options.verify_store);
         if alone.listings > 3 + free || alone.puts > 2 + free + checks {
             let Alone { listings, puts, .. } = alone;
             return Err(format!("a lone opening makes {listings} listings and {puts} puts"));
         }
-        if store % SAMPLED == 0 {
-            let attempts = two_openings(world.setup(), &world.objects, store)
+        if store.is_multiple_of(SAMPLED) {
+            let attempts = two_openings(&world.setup, &world.objects, store)
                 .map_err(|what| format!("two openings at once: {what}"))?;
             self.most_attempts = self.most_attempts.max(attempts);
         }

@@ -5,19 +5,21 @@
 //! faults, ticks, and events that are handed in. In every state that is reached, the checks hold,
 //! or the exploration ends with a shortest run to the violation, as a transcript.
 //!
-//! - [`world`]: states, and the steps from each.
-//! - [`instance`]: one process, and what comes of one event.
-//! - [`objects`]: what the store holds.
-//! - [`checks`]: what must hold; [`alone`]: openings that are left alone, for the checks.
-//! - [`search`]: the search itself; [`transcript`]: how a run is written down.
-//! - [`fingerprint`]: when two machines count as the same.
+//! - `world`: states, and what a step does; `steps`: which steps there are.
+//! - `instance`: one process; `meeting`: what comes of one event for it.
+//! - `objects`: what the store holds.
+//! - `checks`: what must hold; `alone`: openings that are left alone, for the checks.
+//! - `search`: the search itself; `transcript`: how a run is written down.
+//! - `fingerprint`: when two machines count as the same.
 
 mod alone;
 mod checks;
 mod fingerprint;
 mod instance;
+mod meeting;
 mod objects;
 mod search;
+mod steps;
 mod transcript;
 mod world;
 
@@ -27,15 +29,15 @@ use std::time::{Duration, Instant};
 use sealog_core::Options;
 use sealog_core::rules::Rules;
 
-pub use fingerprint::figures_come_last;
 pub use search::Violation;
-pub use world::Listing;
+pub use steps::Listing;
 
 use checks::Checks;
 use instance::{Phase, Setup};
 use search::Search;
+use steps::{Allowance, Move, Step};
 use transcript::Transcript;
-use world::{Allowance, Move, State, Step, World};
+use world::{State, World};
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -91,9 +93,7 @@ impl Configuration {
         }
     }
 
-    /// Explores it.
-    pub fn explore(&self) -> Report {
-        let began = Instant::now();
+    fn world(&self) -> (World, State) {
         let setup = Setup {
             options: Options {
                 flush_interval: Duration::ZERO,
@@ -117,6 +117,13 @@ impl Configuration {
         if self.preopened {
             first = opened(&mut world, first);
         }
+        (world, first)
+    }
+
+    /// Explores it.
+    pub fn explore(&self) -> Report {
+        let began = Instant::now();
+        let (world, first) = self.world();
         let checks = Checks::new(self.preopened);
         let mut search = Search::new(world, checks, first);
         let violation = search.run();
@@ -136,6 +143,11 @@ impl Configuration {
             violation,
         }
     }
+}
+
+#[cfg(test)]
+fn opened_world() -> (World, State) {
+    Configuration::new("a writer", &[1]).world()
 }
 
 /// The state after the first instance opened, alone.

@@ -5,8 +5,9 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use rustc_hash::FxHasher;
 
 use super::checks::Checks;
+use super::steps::Step;
 use super::transcript::Transcript;
-use super::world::{State, Step, World};
+use super::world::{State, World};
 
 /// All states that were reached, and how. The number of a state is its place in the order of
 /// discovery, so the states that are still to be looked at are a range.
