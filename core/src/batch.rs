@@ -25,7 +25,8 @@ pub(crate) struct Batch<W> {
     /// No region holds more entries than this.
     most_entries: u32,
     pub(crate) appends: Vec<WaitingAppend<W>>,
-    pub(crate) flushes: Vec<W>,
+    /// Flushes, and whoever waits for ids in it to become durable.
+    pub(crate) waits: Vec<W>,
 }
 
 /// An append that waits for its object.
@@ -46,7 +47,7 @@ impl<W> Batch<W> {
             entries: 0,
             most_entries: 0,
             appends: Vec::new(),
-            flushes: Vec::new(),
+            waits: Vec::new(),
         }
     }
 
@@ -71,6 +72,11 @@ impl<W> Batch<W> {
         self.encoder.get(region).map(|segment| segment.last_id())
     }
 
+    /// Whether it holds an id of the region at or below this one.
+    pub(crate) fn holds(&self, region: RegionId, through: EntryId) -> bool {
+        self.encoder.get(region).is_some() && EntryId(self.sequence.0 << 20) < through
+    }
+
     /// Whether every region has positions left for its entries of this append.
     pub(crate) fn has_positions_for(&self, append: &Append) -> bool {
         let more = append.entries().len() as u64;
@@ -85,14 +91,13 @@ impl<W> Batch<W> {
     }
 
     /// Admits an append that [has its positions](Batch::has_positions_for).
-    pub(crate) fn admit(&mut self, append: &Append, waiter: W, arrived: Time) {
-        let ids = match append {
+    pub(crate) fn admit(&mut self, append: &Append) -> Appended {
+        match append {
             Append::One(region, payload) => Appended::One(self.push(*region, payload)),
             Append::Many(entries) => Appended::Many(
                 entries.iter().map(|(region, payload)| self.push(*region, payload)).collect(),
             ),
-        };
-        self.appends.push(WaitingAppend { waiter, ids, arrived });
+        }
     }
 
     fn push(&mut self, region: RegionId, payload: &bytes::Bytes) -> EntryId {

@@ -4,6 +4,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::error::{DecodeError, Part};
 use crate::format::SegmentMeta;
@@ -29,6 +30,36 @@ pub struct Catalog {
     boundary: ObjectSeq,
     bytes: u64,
     holes: BTreeMap<(RegionId, ObjectSeq), Hole>,
+    unindexed: BTreeMap<ObjectSeq, Unindexed>,
+}
+
+/// An object that an opening found and that is not indexed: outside history, or below the boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unindexed {
+    /// The object.
+    pub link: Link,
+    /// What it is.
+    pub kind: UnindexedKind,
+    /// How much older it was than the newest object of the same listing, by the store's clock.
+    pub age: Duration,
+}
+
+/// What an object that is not indexed is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnindexedKind {
+    /// It only stands in the way of older writers (DESIGN.md section 12).
+    Claim,
+    /// The first object of a writer.
+    Start,
+    /// Any other.
+    Other,
+}
+
+impl Unindexed {
+    /// Whether it must be kept, boundary or not, for this long (DESIGN.md section 12, rule 5).
+    pub fn is_kept(&self, retention: Duration) -> bool {
+        self.age < retention
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -225,6 +256,16 @@ impl Catalog {
                 }
             },
         )
+    }
+
+    /// Notes an object that is there and not indexed.
+    pub fn add_unindexed(&mut self, object: Unindexed) {
+        self.unindexed.insert(object.link.sequence, object);
+    }
+
+    /// The objects that the opening found and that are not indexed, in order.
+    pub fn unindexed(&self) -> impl Iterator<Item = &Unindexed> {
+        self.unindexed.values()
     }
 
     /// Keeps a hole; `false` if it was known.

@@ -78,6 +78,16 @@ pub enum Error {
         /// The id that was to become obsolete.
         id: EntryId,
     },
+    /// The store refuses to create objects, so an `enqueued` log takes nothing more until it does
+    /// again. What was acknowledged is kept and tried again.
+    #[error(
+        "the store refuses what the log writes ({cause}): nothing more is taken until that passes. \
+         What was acknowledged is kept and tried again; mend the cause, and retry"
+    )]
+    Failing {
+        /// The refusal.
+        cause: Arc<Error>,
+    },
     /// A request to the store failed.
     #[error("{operation} {key} failed: {source}. {}", source.advice())]
     Store {
@@ -168,7 +178,10 @@ impl Error {
     /// anew.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Contended { .. } | Error::Unsettled { .. } | Error::Conflict { .. } => true,
+            Error::Contended { .. }
+            | Error::Unsettled { .. }
+            | Error::Failing { .. }
+            | Error::Conflict { .. } => true,
             Error::Store { source, .. } => source.is_retryable(),
             Error::InvalidOptions { .. }
             | Error::InvalidRegion { .. }

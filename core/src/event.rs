@@ -168,6 +168,9 @@ pub struct Listed {
     pub key: Key,
     /// Its size in bytes.
     pub size: u64,
+    /// When the store says it was written, in milliseconds since 1970. Only differences within one
+    /// listing are used.
+    pub modified_millis: u64,
 }
 
 /// What stands at a key whose create failed.
@@ -217,8 +220,8 @@ impl Payload {
 /// What the shell tells a [`Writer`](crate::Writer).
 #[derive(Clone, Debug)]
 pub enum Event<W> {
-    /// Time has passed. Wanted at [`next_tick`](crate::Writer::next_tick) at the latest; a tick
-    /// too many is harmless.
+    /// Time has passed. Wanted at [`next_tick`](crate::Writer::next_tick); a tick too many is
+    /// harmless.
     Tick,
     /// Append these entries, all in one object. Acknowledged with [`Answer::Appended`].
     Append {
@@ -229,6 +232,15 @@ pub enum Event<W> {
     },
     /// Seal what is open, and answer [`Answer::Done`] when all that was admitted is durable.
     Flush {
+        /// Answered once.
+        waiter: W,
+    },
+    /// Answer [`Answer::Done`] when no id of the region at or below `id` waits to become durable.
+    WaitDurable {
+        /// The region.
+        region: RegionId,
+        /// The id; one above everything handed out waits for what was handed out.
+        id: EntryId,
         /// Answered once.
         waiter: W,
     },
@@ -315,9 +327,9 @@ pub enum Effect<W> {
 /// What a waiter is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To [`Event::Append`]: the entries are durable.
+    /// To [`Event::Append`]: the entries are durable, or in `enqueued` admitted.
     Appended(Appended),
-    /// To [`Event::Flush`], [`Event::Obsolete`] and [`Event::Stop`].
+    /// To [`Event::Flush`], [`Event::WaitDurable`], [`Event::Obsolete`] and [`Event::Stop`].
     Done,
     /// To [`Event::SegmentReadFailed`].
     Verdict(Verdict),
@@ -443,6 +455,31 @@ pub enum Notice {
         batches: u64,
         /// Why.
         error: Error,
+    },
+    /// The store refuses creates, so the log takes nothing more until one succeeds.
+    Failing {
+        /// The refusal.
+        error: Error,
+    },
+    /// A create succeeded: the log takes appends again.
+    Healthy,
+    /// Appends have been waiting for their place for long.
+    Stalled {
+        /// How many.
+        appends: u64,
+        /// For how long the first.
+        age: Duration,
+        /// Bytes that are admitted and not durable.
+        backlog: u64,
+    },
+    /// A create has been under way for long.
+    SlowCreate {
+        /// The key.
+        key: Key,
+        /// For how long.
+        age: Duration,
+        /// Bytes that are admitted and not durable.
+        backlog: u64,
     },
     /// The writer ended with a terminal error.
     Poisoned {

@@ -36,6 +36,7 @@
 //!                 let listed = |(key, object): (&Key, &bytes::Bytes)| Listed {
 //!                     key: key.clone(),
 //!                     size: object.len() as u64,
+//!                     modified_millis: 0,
 //!                 };
 //!                 StorageAnswer::Listed { id, result: Ok(found.map(listed).collect()) }
 //!             }
@@ -163,7 +164,7 @@ pub use error::{
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
 pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
-pub use options::{OnCorruptedSegment, Options};
+pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
     Hole, PlannedSegment, ReadPlan, SegmentOutcome, SegmentRead, SegmentReadEffect,
     SegmentReadEvent, SegmentRef,

@@ -25,7 +25,7 @@ use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::catalog::Catalog;
-use crate::error::{Error, StoreError, StoreErrorKind};
+use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
@@ -50,7 +50,8 @@ use start::Start;
 ///
 /// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
 /// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
-/// the reason. (A listing after a claim of its own is no start anew: each closes one hole.)
+/// the reason. (A listing after a claim of its own is no start anew, since each closes one hole; a
+/// claim that does not stay is one.)
 #[derive(Clone, Debug)]
 pub struct Opening {
     prefix: Prefix,
@@ -64,6 +65,10 @@ pub struct Opening {
     effects: VecDeque<OpeningEffect>,
     /// How often it started again from the listing.
     restarts: u32,
+    /// Where it created a claim.
+    claimed: BTreeSet<ObjectSeq>,
+    /// When the store says that the objects of the last listing were written.
+    modified: BTreeMap<ObjectSeq, u64>,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
     /// What the last listing would have failed the opening with, if the next one says the same.
@@ -183,6 +188,8 @@ impl Opening {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
+            claimed: BTreeSet::new(),
+            modified: BTreeMap::new(),
             known: BTreeMap::new(),
             suspicion: None,
             relist: Backoff::new(),
@@ -283,6 +290,13 @@ impl Opening {
     }
 
     fn listed(&mut self, listing: Vec<Listed>) {
+        self.modified = listing
+            .iter()
+            .filter_map(|listed| match self.prefix.classify(&listed.key) {
+                KeyKind::Object(sequence) => Some((sequence, listed.modified_millis)),
+                KeyKind::OutOfRange | KeyKind::Foreign => None,
+            })
+            .collect();
         let objects = self.sorted(listing);
         if objects.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
@@ -295,7 +309,7 @@ impl Opening {
     /// The log's objects in a listing, with their sizes.
     fn sorted(&mut self, listing: Vec<Listed>) -> BTreeMap<ObjectSeq, u64> {
         let mut objects = BTreeMap::new();
-        for Listed { key, size } in listing {
+        for Listed { key, size, .. } in listing {
             match self.prefix.classify(&key) {
                 KeyKind::Object(sequence) => {
                     objects.insert(sequence, size);
@@ -354,7 +368,6 @@ impl Opening {
 
     /// Claims what must be claimed, and goes on when nothing must.
     fn clear_the_way(&mut self, selected: Selected) {
-        self.suspicion = None;
         if let Some(sequence) = selected.to_claim(&self.known, self.rules) {
             return self.claim(sequence, selected);
         }
@@ -372,6 +385,7 @@ impl Opening {
             return;
         }
         if let Phase::Recovering(recovery) = core::mem::replace(&mut self.phase, Phase::Ended) {
+            self.suspicion = None;
             self.start(*recovery);
         }
     }
@@ -394,8 +408,11 @@ impl Opening {
             }
             _ => false,
         };
-        if confirmed || !self.rules.confirm_corruption || !self.may_start_again() {
+        if confirmed || !self.rules.confirm_corruption {
             return self.fail(error);
+        }
+        if !self.may_start_again() {
+            return self.fail(unconfirmed(error));
         }
         self.suspicion = Some(error.clone());
         self.notice(Notice::OpeningRetries { error });
@@ -432,6 +449,19 @@ impl Opening {
         self.phase = Phase::Ended;
         self.requests.clear();
         self.effects.push_back(last);
+    }
+}
+
+/// What no two listings in a row agreed on is not known to be damage: it may pass.
+fn unconfirmed(error: Error) -> Error {
+    match &error {
+        Error::Corrupted { key, .. } => {
+            let key = key.clone();
+            let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(error);
+            let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
+            Error::Store { operation: Operation::Read, key, source }
+        }
+        _ => error,
     }
 }
 

@@ -19,6 +19,8 @@ use crate::error::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
+    /// When an append is acknowledged. Default: durable.
+    pub ack_mode: AckMode,
     /// At most one object that leaves by time is made per interval; zero: as soon as a create
     /// slot is free. 0 to 1 h, default 100 ms.
     pub flush_interval: Duration,
@@ -30,12 +32,19 @@ pub struct Options {
     pub max_append_bytes: u64,
     /// How many creates run at once. 1 to 64, default 4.
     pub max_in_flight: u32,
-    /// How long after its first attempt a create that fails transiently is repeated, before the
-    /// batch is rolled back. 0 to 1 h, default 2 s; with 0 a single failure rolls back.
+    /// In `durable`: how long after its first attempt a create that fails transiently is repeated,
+    /// before the batch is rolled back. 0 to 1 h, default 2 s; with 0 a single failure rolls back.
     pub retry_for: Duration,
     /// The time limit of a storage request; a put gets a second more per 8 MiB. 1 ms to 1 h,
     /// default 30 s.
     pub request_timeout: Duration,
+    /// In `enqueued`: appends stall while what is not durable would exceed this many bytes. It is
+    /// a threshold of admission and does not bound what an outage can lose. From 1 B, default
+    /// 64 MiB.
+    pub max_unpersisted_bytes: u64,
+    /// In `enqueued`: appends stall while something is not durable for this long. From 1 ms,
+    /// default 8 s.
+    pub max_unpersisted_age: Duration,
     /// What a read does with a segment that does not decode. Default: skip.
     pub on_corrupted_segment: OnCorruptedSegment,
     /// How many requests an opening has under way at once. 1 to 1024, default 64.
@@ -48,13 +57,30 @@ pub struct Options {
     /// How often an opening starts again because another writer's object came in between. From 1,
     /// default 16.
     pub open_attempts: u32,
+    /// In `enqueued`: how long after `stop` began its creates are repeated. From 0, default 10 s.
+    pub stop_deadline: Duration,
     /// Refuse to begin a new log where nothing is stored. Default off.
     pub must_exist: bool,
     /// Check at each opening that the store honours conditional creates. Default on.
     pub verify_store: bool,
+    /// How long claims, start objects and other instances' objects outside history are kept, by the
+    /// store's own clock, before they may be deleted: what was paused for longer than that is not
+    /// fenced. From 0, default 7 days. (This version deletes nothing yet; it keeps their ages, see
+    /// [`Catalog::unindexed`](crate::catalog::Catalog::unindexed).)
+    pub fence_retention: Duration,
     /// Shown by inspection and in the error of a writer that loses the log. 1 to 255 bytes;
     /// without it the shell names host and process id.
     pub writer_name: Option<String>,
+}
+
+/// When an append is acknowledged (DESIGN.md section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AckMode {
+    /// When its object is durable and indexed.
+    #[default]
+    Durable,
+    /// On admission, with its ids: a crash can lose what is not durable yet.
+    Enqueued,
 }
 
 /// What a read does with a segment that does not decode, also not when fetched once more.
@@ -70,6 +96,7 @@ pub enum OnCorruptedSegment {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            ack_mode: AckMode::Durable,
             flush_interval: Duration::from_millis(100),
             linger: Duration::from_millis(1),
             max_batch_bytes: 8 << 20,
@@ -77,13 +104,17 @@ impl Default for Options {
             max_in_flight: 4,
             retry_for: Duration::from_secs(2),
             request_timeout: Duration::from_secs(30),
+            max_unpersisted_bytes: 64 << 20,
+            max_unpersisted_age: Duration::from_secs(8),
             on_corrupted_segment: OnCorruptedSegment::Skip,
             open_concurrency: 64,
             read_concurrency: 8,
             open_timeout: Duration::from_secs(60),
             open_attempts: 16,
+            stop_deadline: Duration::from_secs(10),
             must_exist: false,
             verify_store: true,
+            fence_retention: Duration::from_secs(7 * 24 * 3600),
             writer_name: None,
         }
     }
@@ -108,6 +139,8 @@ impl Options {
         within("max_in_flight", self.max_in_flight, 1..=64, "1 to 64")?;
         within("retry_for", self.retry_for, ..=HOUR, "0 to 1 h")?;
         within("request_timeout", self.request_timeout, ms..=HOUR, "1 ms to 1 h")?;
+        within("max_unpersisted_bytes", self.max_unpersisted_bytes, 1.., "1 B or more")?;
+        within("max_unpersisted_age", self.max_unpersisted_age, ms.., "1 ms or more")?;
         within("open_concurrency", self.open_concurrency, 1..=1024, "1 to 1024")?;
         within("read_concurrency", self.read_concurrency, 1..=1024, "1 to 1024")?;
         within("open_timeout", self.open_timeout, Duration::from_nanos(1).., "more than 0")?;
@@ -166,6 +199,9 @@ mod tests {
             |o| o.max_in_flight = 64,
             |o| o.retry_for = Duration::ZERO,
             |o| o.request_timeout = Duration::from_millis(1),
+            |o| o.max_unpersisted_bytes = 1,
+            |o| o.max_unpersisted_age = Duration::from_millis(1),
+            |o| o.stop_deadline = Duration::ZERO,
             |o| o.open_concurrency = 1024,
             |o| o.read_concurrency = 1,
             |o| o.open_attempts = 1,
@@ -187,6 +223,10 @@ mod tests {
             ("max_in_flight", "65", |o| o.max_in_flight = 65),
             ("retry_for", "3601s", |o| o.retry_for = Duration::from_secs(3601)),
             ("request_timeout", "999µs", |o| o.request_timeout = Duration::from_micros(999)),
+            ("max_unpersisted_bytes", "0", |o| o.max_unpersisted_bytes = 0),
+            ("max_unpersisted_age", "999µs", |o| {
+                o.max_unpersisted_age = Duration::from_micros(999)
+            }),
             ("open_concurrency", "0", |o| o.open_concurrency = 0),
             ("open_concurrency", "1025", |o| o.open_concurrency = 1025),
             ("read_concurrency", "0", |o| o.read_concurrency = 0),

@@ -22,6 +22,8 @@ pub struct Stats {
     pub create_retries_total: u64,
     /// Appends that failed without being admitted.
     pub rejected_appends_total: u64,
+    /// Appends that had to wait for their place.
+    pub stalled_appends_total: u64,
     /// 1 once a terminal error ended the writer.
     pub poisoned_total: u64,
     /// Batches that were rolled back, the open one included.
@@ -41,6 +43,8 @@ pub struct Stats {
     pub unpersisted_bytes: u64,
     /// Create slots in use: creates under way, waiting for their repeat, or running out.
     pub in_flight_creates: u64,
+    /// 1 while the store refuses creates and the log takes nothing, else 0.
+    pub failing: u64,
     /// This writer's epoch.
     pub epoch: u64,
     /// Objects below this sequence are not needed.
@@ -54,6 +58,8 @@ pub struct Stats {
     pub object_bytes: Histogram,
     /// Entries of indexed objects.
     pub object_entries: Histogram,
+    /// How long appends waited for their place, of those that were admitted then.
+    pub stalled_append: Histogram,
     /// How long the opening took.
     pub recovery: Histogram,
     /// How long reads of one segment took.

@@ -1,22 +1,27 @@
 //! The Writer machine: state and dispatch (DESIGN.md section 5).
 
 mod create;
+mod failing;
 mod fence;
 mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
+mod stall;
 mod stop;
+mod wait;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 use core::time::Duration;
 
 use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
-use crate::batch::{Batch, entries_per_region};
+use self::stall::Warned;
+use self::wait::FailedSequences;
+use crate::batch::{Batch, WaitingAppend, entries_per_region};
 use crate::catalog::{Catalog, RegionInfo};
 use crate::error::{AppendUnit, Error, Outcome};
 use crate::event::{
@@ -25,7 +30,7 @@ use crate::event::{
 use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
-use crate::options::Options;
+use crate::options::{AckMode, Options};
 use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
 use crate::rules::Rules;
 use crate::stats::Stats;
@@ -39,11 +44,12 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 /// - [`handle`](Writer::handle) takes one event and the time at which it happened. It never blocks
 ///   and never panics, whatever the event. Time never goes back; an earlier time counts as the
 ///   latest one that was handed in.
-/// - After each event, [`poll_effect`](Writer::poll_effect) is drained to dry. Each
+/// - Then [`poll_effect`](Writer::poll_effect) is drained to dry. Several events that are there at
+///   once may be handed in before: appends that come together share an object. Each
 ///   [`Effect::Storage`] is carried out once and answered once, with [`Event::Storage`]; answers
 ///   may come in any order, and one that is not waited for changes nothing.
-/// - Then [`next_tick`](Writer::next_tick) says when to send [`Event::Tick`] at the latest, if no
-///   other event comes before. A tick too many is harmless.
+/// - Then [`next_tick`](Writer::next_tick) says when to send [`Event::Tick`]; that may be now, and
+///   other events do not stand in for it. A tick too many is harmless.
 /// - A waiter `W` travels in with an event and out again in exactly one [`Effect::Ack`] or
 ///   [`Effect::FailWaiters`]. A shell that goes away calls [`abandon`](Writer::abandon), which
 ///   gives back all of them.
@@ -81,19 +87,39 @@ pub struct Writer<W> {
     pipeline: Pipeline<W>,
     floor: Option<Floor<W>>,
     fencing: Option<Fencing<W>>,
+    /// In `enqueued`: what writes fail with while the store refuses creates.
+    failing: Option<Error>,
+    failed: FailedSequences,
+    /// Why a create was repeated last.
+    last_failure: Option<Error>,
+    /// In `enqueued`: acknowledged entries that were dropped.
+    lost_entries: u64,
+    warned: Warned,
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
     watched: BTreeSet<RegionId>,
-    effects: VecDeque<Effect<W>>,
+    effects: VecDeque<Queued<W>>,
+    /// Acknowledgements that are being polled.
+    acks: vec::IntoIter<WaitingAppend<W>>,
     stats: Stats,
+}
+
+/// What is to be polled. The acknowledgements of a batch are not moved one by one.
+#[derive(Clone, Debug)]
+enum Queued<W> {
+    Effect(Effect<W>),
+    Acks(Vec<WaitingAppend<W>>),
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Running,
     /// Stop began; what is in flight runs out.
-    Stopping,
-    Stopped,
+    Stopping {
+        began: Time,
+    },
+    /// With what could not be saved.
+    Stopped(Option<Error>),
     /// The first terminal error, which stays.
     Poisoned(Arc<Error>),
 }
@@ -140,9 +166,15 @@ impl<W> Writer<W> {
             pipeline: Pipeline::new(),
             floor: None,
             fencing: None,
+            failing: None,
+            failed: FailedSequences::default(),
+            last_failure: None,
+            lost_entries: 0,
+            warned: Warned::default(),
             stops: Vec::new(),
             watched: BTreeSet::new(),
             effects: VecDeque::new(),
+            acks: Vec::new().into_iter(),
             stats,
         }
     }
@@ -158,15 +190,25 @@ impl<W> Writer<W> {
             return;
         }
         match event {
-            Event::Tick => {}
-            Event::Append { append, waiter } => self.append(append, waiter),
+            Event::Tick => {
+                self.seal_if_due();
+                self.warn();
+            }
+            Event::Append { append, waiter } => {
+                self.append(append, waiter);
+                // All that an append can bring about is that a batch should leave.
+                if !self.seal_wanted && self.pipeline.is_all_started() {
+                    return;
+                }
+            }
             Event::Flush { waiter } => self.flush(waiter),
+            Event::WaitDurable { region, id, waiter } => self.wait_durable(region, id, waiter),
             Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
             Event::Stop { waiter } => self.stop(waiter),
             Event::Watch { region } => {
                 self.watched.insert(region);
                 let id = self.catalog.durable(region);
-                self.effects.push_back(Effect::Durable { region, id });
+                self.emit(Effect::Durable { region, id });
             }
             Event::Unwatch { region } => {
                 self.watched.remove(&region);
@@ -184,17 +226,28 @@ impl<W> Writer<W> {
 
     /// The next thing to do, if there is one.
     pub fn poll_effect(&mut self) -> Option<Effect<W>> {
-        self.effects.pop_front()
+        loop {
+            if let Some(WaitingAppend { waiter, ids, .. }) = self.acks.next() {
+                return Some(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            }
+            match self.effects.pop_front()? {
+                Queued::Effect(effect) => return Some(effect),
+                Queued::Acks(appends) => self.acks = appends.into_iter(),
+            }
+        }
     }
 
-    /// When to send a tick at the latest; `None` while nothing depends on time.
+    /// When to send a tick, at the latest; it may be now or past. `None` while nothing depends on
+    /// time.
     pub fn next_tick(&self) -> Option<Time> {
-        if self.fencing.is_some() || !matches!(self.state, State::Running | State::Stopping) {
+        if !self.is_active() {
             return None;
         }
-        let may_seal = self.has_free_slot() && self.has_room();
-        let timed_seal = self.timed_seal_at().filter(|_| may_seal);
-        [timed_seal, self.pipeline.next_repeat()].into_iter().flatten().min()
+        let over = self.deadline_passed();
+        let repeat = self.pipeline.next_repeat().filter(|_| !over);
+        let deadline = self.deadline().filter(|_| !over && !self.pipeline.is_empty());
+        let wanted = [self.next_timed_seal(), repeat, deadline, self.next_warning()];
+        wanted.into_iter().flatten().min()
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused
@@ -208,10 +261,14 @@ impl<W> Writer<W> {
     /// Gives back every waiter, failed as stopped: for a shell that goes away without a stop. Like
     /// a crash, it leaves in the store what is there. Only the waiters are to be polled then.
     pub fn abandon(&mut self) {
-        self.effects
-            .retain(|effect| matches!(effect, Effect::Ack { .. } | Effect::FailWaiters { .. }));
-        if matches!(self.state, State::Running | State::Stopping) {
-            self.state = State::Stopped;
+        self.effects.retain(|queued| {
+            !matches!(
+                queued,
+                Queued::Effect(Effect::Storage(_) | Effect::Durable { .. } | Effect::Notice(_))
+            )
+        });
+        if matches!(self.state, State::Running | State::Stopping { .. }) {
+            self.state = State::Stopped(None);
         }
         let error = Error::Stopped;
         let (batches, deferred) = match self.fencing.take() {
@@ -269,6 +326,7 @@ impl<W> Writer<W> {
         Stats {
             indexed_objects: self.catalog.object_count(),
             indexed_bytes: self.catalog.byte_count(),
+            failing: u64::from(self.failing.is_some()),
             in_flight_creates: self.pipeline.slots() as u64,
             reclaim_boundary: self.catalog.boundary().0,
             ..self.stats.clone()
@@ -278,7 +336,7 @@ impl<W> Writer<W> {
     /// Whether nothing more comes of this writer by itself: it was stopped, or ended with a
     /// terminal error, and nothing is in flight. Calls are still answered.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.state, State::Stopped)
+        matches!(self.state, State::Stopped(_))
             || matches!(self.state, State::Poisoned(_)) && self.pipeline.is_quiet()
     }
 
@@ -343,9 +401,10 @@ impl<W> Writer<W> {
                 .open
                 .as_ref()
                 .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
-            assert!(self.floor.is_some() || self.fencing.is_some() || full && !self.has_room());
+            let held = self.floor.is_some() || self.is_over_threshold(&first.append);
+            assert!(held || self.fencing.is_some() || full && !self.has_room());
         }
-        if matches!(self.state, State::Stopped | State::Poisoned(_)) {
+        if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
             assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
         }
         let fenced = self.fencing.iter().flat_map(|fencing| &fencing.batches);
@@ -362,18 +421,19 @@ impl<W> Writer<W> {
         }
         if append.entries().len() == 0 {
             let answer = Answer::Appended(Appended::Many(Vec::new()));
-            return self.effects.push_back(Effect::Ack { waiter, answer });
+            return self.emit(Effect::Ack { waiter, answer });
         }
         let queued = QueuedAppend { append, waiter, arrived: self.now };
-        if self.queue.is_empty() {
-            self.admit_or_queue(queued);
-        } else {
+        if !self.queue.is_empty() {
             self.queue.push_back(queued);
+            self.stats.stalled_appends_total += 1;
+        } else if !self.admit_or_queue(queued) {
+            self.stats.stalled_appends_total += 1;
         }
     }
 
     fn is_admissible(&self, append: &Append) -> Result<(), Error> {
-        self.is_running()?;
+        self.may_write()?;
         let mut size = 0;
         for (region, payload) in append.entries() {
             if region.is_reserved() {
@@ -419,6 +479,11 @@ impl<W> Writer<W> {
         if self.floor.is_some() {
             return Admission::Later;
         }
+        if self.is_over_threshold(append) {
+            // So that there is an upload to wait for.
+            self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
+            return Admission::Later;
+        }
         if let Some(open) = &self.open
             && (self.is_full(open) || !open.has_positions_for(append))
         {
@@ -441,24 +506,29 @@ impl<W> Writer<W> {
         self.stats.appended_entries_total += append.entries().len() as u64;
         self.stats.appended_bytes_total +=
             append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
-        open.admit(&append, waiter, arrived);
+        let ids = open.admit(&append);
         self.stats.unpersisted_bytes += open.bytes() - before;
-        if open.bytes() >= self.options.max_batch_bytes {
-            self.seal_wanted = true;
+        self.seal_wanted |= open.bytes() >= self.options.max_batch_bytes;
+        match self.options.ack_mode {
+            AckMode::Durable => open.appends.push(WaitingAppend { waiter, ids, arrived }),
+            AckMode::Enqueued => {
+                self.stats.append_ack.record_duration(self.now.since(arrived));
+                self.emit(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            }
         }
     }
 
     fn flush(&mut self, waiter: W) {
-        if let Err(error) = self.is_running() {
+        if let Err(error) = self.may_write() {
             return self.fail(waiter, error);
         }
         if let Some(open) = &mut self.open {
-            open.flushes.push(waiter);
+            open.waits.push(waiter);
             self.seal_wanted = true;
         } else if let Some(last) = self.pipeline.last_mut() {
-            last.flushes.push(waiter);
+            last.waits.push(waiter);
         } else {
-            self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+            self.emit(Effect::Ack { waiter, answer: Answer::Done });
         }
     }
 
@@ -473,11 +543,11 @@ impl<W> Writer<W> {
 
     /// Everything that became possible by an event.
     fn advance(&mut self) {
-        if self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping) {
+        if self.is_active() {
             self.index_created();
             self.raise_floor();
             self.admit_queued();
-            self.seal_if_due();
+            self.seal_if_wanted();
             self.start_creates();
         }
         self.finish_stop();
@@ -485,21 +555,38 @@ impl<W> Writer<W> {
 
     fn admit_queued(&mut self) {
         while let Some(queued) = self.queue.pop_front() {
+            let stalled = self.now.since(queued.arrived);
             if !self.admit_or_queue(queued) {
                 return;
             }
+            self.stats.stalled_append.record_duration(stalled);
         }
     }
 
+    fn seal_if_wanted(&mut self) {
+        if self.seal_wanted && self.open.is_some() && self.has_room() {
+            self.seal();
+        }
+    }
+
+    /// By time a batch seals at a tick and at nothing else, so that of many appends that came
+    /// together the first does not leave alone.
     fn seal_if_due(&mut self) {
-        let timed = self.timed_seal_at().is_some_and(|at| at <= self.now) && self.has_free_slot();
-        if self.open.is_none() || !self.has_room() || !(self.seal_wanted || timed) {
-            return;
-        }
-        if !self.seal_wanted {
+        if self.next_timed_seal().is_some_and(|at| at <= self.now) {
             self.last_timed_seal = Some(self.now);
+            self.seal();
         }
-        self.seal();
+    }
+
+    /// When a tick would seal the open batch: only while a create slot is free.
+    fn next_timed_seal(&self) -> Option<Time> {
+        let may = self.is_active() && self.has_free_slot() && self.has_room();
+        self.timed_seal_at().filter(|_| may)
+    }
+
+    /// Whether batches are still made, started and indexed.
+    fn is_active(&self) -> bool {
+        self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping { .. })
     }
 
     /// When the open batch seals by time: a lone append on an idle log leaves after `linger`, and
@@ -553,36 +640,36 @@ impl<W> Writer<W> {
     fn is_running(&self) -> Result<(), Error> {
         match &self.state {
             State::Running => Ok(()),
-            State::Stopping | State::Stopped => Err(Error::Stopped),
+            State::Stopping { .. } | State::Stopped(_) => Err(Error::Stopped),
             State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         }
     }
 
     /// Says whether the object of a read that failed is still part of the log.
     fn judge_read(&mut self, segment: SegmentRef, waiter: W) {
-        if matches!(self.state, State::Stopped) {
+        if matches!(self.state, State::Stopped(_)) {
             return self.fail(waiter, Error::Stopped);
         }
         let indexed = self.catalog.is_indexed(segment.object);
         let verdict = if indexed { Verdict::Indexed } else { Verdict::Gone };
-        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
+        self.emit(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
     }
 
     fn hole_found(&mut self, hole: Hole) {
         if self.catalog.is_indexed(hole.object) && self.catalog.add_hole(hole.clone()) {
             self.stats.skipped_segments_total += 1;
-            self.effects.push_back(Effect::Notice(Notice::Hole(hole)));
+            self.emit(Effect::Notice(Notice::Hole(hole)));
         }
+    }
+
+    fn emit(&mut self, effect: Effect<W>) {
+        self.effects.push_back(Queued::Effect(effect));
     }
 
     /// Fails a waiter whose call changed nothing.
     fn fail(&mut self, waiter: W, error: Error) {
         let waiters = Vec::from([waiter]);
-        self.effects.push_back(Effect::FailWaiters {
-            waiters,
-            error,
-            outcome: Outcome::NotWritten,
-        });
+        self.emit(Effect::FailWaiters { waiters, error, outcome: Outcome::NotWritten });
     }
 
     fn request_id(&mut self) -> RequestId {
@@ -603,6 +690,7 @@ impl<W> Event<W> {
             self,
             Event::Append { .. }
                 | Event::Flush { .. }
+                | Event::WaitDurable { .. }
                 | Event::Obsolete { .. }
                 | Event::Stop { .. }
         )
@@ -613,6 +701,7 @@ impl<W> Event<W> {
         match self {
             Event::Append { waiter, .. }
             | Event::Flush { waiter }
+            | Event::WaitDurable { waiter, .. }
             | Event::Obsolete { waiter, .. }
             | Event::Stop { waiter }
             | Event::SegmentReadFailed { waiter, .. } => Some(waiter),

@@ -77,8 +77,11 @@ async fn list(
         Some(after) => store.list_with_offset(Some(&prefix), &path(after).map_err(failed)?),
         None => store.list(Some(&prefix)),
     };
-    let listing =
-        listing.map_ok(|meta| Listed { key: meta.location.as_ref().into(), size: meta.size });
+    let listing = listing.map_ok(|meta| Listed {
+        key: meta.location.as_ref().into(),
+        size: meta.size,
+        modified_millis: meta.last_modified.timestamp_millis().try_into().unwrap_or(0),
+    });
     listing.try_collect().await.map_err(failed)
 }
 

@@ -102,7 +102,11 @@ impl ModelStore {
         };
         let from = self.objects.range::<Key, _>((from, Bound::Unbounded));
         from.take_while(|(key, _)| key.starts_with(&**prefix))
-            .map(|(key, bytes)| Listed { key: key.clone(), size: bytes.len() as u64 })
+            .map(|(key, bytes)| Listed {
+                key: key.clone(),
+                size: bytes.len() as u64,
+                modified_millis: 0,
+            })
             .collect()
     }
 

@@ -2,6 +2,7 @@
 //! (DESIGN.md section 12, rules 1 and 2).
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::examine::Examined;
 use super::recover::{Selected, boundary};
@@ -11,7 +12,6 @@ use super::{Opening, Phase};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::format::{Header, SegmentMeta, WriterRecord};
 use crate::types::{Epoch, Link, ObjectSeq};
-use alloc::vec::Vec;
 
 /// A claim on its way.
 #[derive(Clone, Debug)]
@@ -25,10 +25,18 @@ pub(super) struct Claim {
 
 impl Opening {
     pub(super) fn claim(&mut self, sequence: ObjectSeq, selected: Selected) {
-        let Some(tip) = selected.tip().filter(|_| sequence.is_valid()) else {
+        // A claim that no start object could follow would only end a writer that still runs.
+        let room = selected.next_sequence_after(sequence, &self.known);
+        let (Some(tip), Some(_)) = (selected.tip(), room) else {
             return self.fail(Error::SequenceExhausted);
         };
+        self.suspicion = None;
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
+        let key = self.prefix.object_key(sequence);
+        if self.claimed.contains(&sequence) && !self.may_start_again() {
+            // Something removes it, or no listing shows it.
+            return self.fail(Error::Contended { key, epoch: itself.epoch, writer: None });
+        }
         let header = Header {
             sequence,
             epoch: itself.epoch,
@@ -38,7 +46,6 @@ impl Opening {
         let record = record(&self.options, &self.identity);
         let (payload, segments) = encode(&header, &record);
         let size = payload.len();
-        let key = self.prefix.object_key(sequence);
         self.requests.push(Request::new(Purpose::Claim, key, Ask::Put(payload)));
         self.phase = Phase::Claiming(Claim { header, record, size, segments, selected });
     }
@@ -53,6 +60,8 @@ impl Opening {
             Err(failure) => failure,
         };
         match failure.kind {
+            // It may be our own, whose answer was lost: that is no start anew.
+            StoreErrorKind::Exists if request.repeated => self.list(self.now),
             StoreErrorKind::Exists => {
                 // Most often the tip's writer, which still runs.
                 let names = super::recover::names(&self.known);
@@ -77,6 +86,7 @@ impl Opening {
         let writer = Some(Box::new(record));
         let object = Examined { header, size, segments, releases: None, writer };
         self.known.insert(header.sequence, object);
+        self.claimed.insert(header.sequence);
         if self.rules.list_after_claim {
             return self.list(self.now);
         }

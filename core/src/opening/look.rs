@@ -8,7 +8,7 @@ use super::start::Start;
 use super::{Opening, Phase};
 use crate::error::{DecodeError, Error, Part, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
-use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::format::{HEADER_LEN, Header, MIN_OBJECT_LEN};
 use crate::types::{Epoch, ObjectSeq};
 
 /// A start object that is created, while the opening looks whether it was the last to come.
@@ -56,6 +56,9 @@ impl Opening {
     pub(super) fn looked_at(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
         let Purpose::Look(sequence) = request.purpose else { return };
         let found = match result {
+            Ok(found) if found.size >= MIN_OBJECT_LEN && found.header.len() != HEADER_LEN => {
+                return self.read_failed(request, StoreError::new(StoreErrorKind::Transient));
+            }
             Ok(found) => found,
             // It was there, and something removed it: only another listing tells.
             Err(error) if error.kind == StoreErrorKind::NotFound => {

@@ -93,6 +93,15 @@ impl Selected {
         self.listed.insert(sequence);
     }
 
+    /// The sequence that a start object takes at least, once a claim stands at this one.
+    pub(super) fn next_sequence_after(
+        &self,
+        claim: ObjectSeq,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+    ) -> Option<ObjectSeq> {
+        next_sequence(self.listed.last().copied().max(Some(claim)), objects)
+    }
+
     /// What must be claimed before a start object may be created, if anything.
     pub(super) fn to_claim(
         &self,

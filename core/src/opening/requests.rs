@@ -1,6 +1,6 @@
 //! What an opening has asked of the store, is about to ask, and will ask again.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Range;
 use core::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) struct Requests {
     /// Asked and not answered.
     sent: BTreeMap<RequestId, Request>,
     /// Asked and not wanted any more. Until they are answered they are under way.
-    void: BTreeSet<RequestId>,
+    void: BTreeMap<RequestId, Request>,
 }
 
 /// One request, and what it takes to repeat it.
@@ -134,7 +134,7 @@ impl Requests {
             queued: VecDeque::new(),
             delayed: BTreeMap::new(),
             sent: BTreeMap::new(),
-            void: BTreeSet::new(),
+            void: BTreeMap::new(),
         }
     }
 
@@ -184,7 +184,9 @@ impl Requests {
     /// The request that this answers; `None` if there is none, and then nothing changes.
     pub(super) fn take(&mut self, answer: &StorageAnswer) -> Option<Request> {
         let id = answer.id();
-        self.void.remove(&id);
+        if self.void.get(&id).is_some_and(|request| request.is_answered_by(answer)) {
+            self.void.remove(&id);
+        }
         if !self.sent.get(&id)?.is_answered_by(answer) {
             return None;
         }
@@ -201,7 +203,7 @@ impl Requests {
     pub(super) fn clear(&mut self) {
         self.queued.clear();
         self.delayed.clear();
-        self.void.extend(core::mem::take(&mut self.sent).into_keys());
+        self.void.append(&mut self.sent);
     }
 
     /// An id that was never used.
@@ -230,7 +232,11 @@ mod tests {
         assert!(requests.send(Time::from_millis(5)).is_none());
         assert_eq!(requests.next_due(), None, "a tick would not help");
 
-        let answer = sent[1].failed(StoreError::new(StoreErrorKind::TimedOut));
+        let error = StoreError::new(StoreErrorKind::TimedOut);
+        let other = StorageAnswer::CreateResult { id: sent[1].id(), result: Err(error.clone()) };
+        assert!(requests.take(&other).is_none());
+        assert_eq!(requests.next_due(), None, "it is no answer to a listing");
+        let answer = sent[1].failed(error);
         assert!(requests.take(&answer).is_none(), "nobody waits for it");
         assert_eq!(requests.next_due(), Some(Time::from_millis(5)));
         assert!(!requests.has_room());

@@ -14,6 +14,7 @@ use super::examine::examine_whole;
 use super::recover::Recovery;
 use super::requests::{Ask, Purpose, Request};
 use super::{Identity, Opening, OpeningEffect, Phase, Recovered, RecoveryStats};
+use crate::catalog::{Catalog, Unindexed, UnindexedKind};
 use crate::error::{DecodeError, Error, Part, StoreError, StoreErrorKind};
 use crate::event::{Notice, Payload, ReadBack};
 use crate::format::{
@@ -251,6 +252,7 @@ impl Opening {
         let Start { recovery, header, size, segments, .. } = start;
         let mut catalog = recovery.catalog;
         let recovered_objects = catalog.object_count();
+        self.note_unindexed(&mut catalog);
         if let Err(error) = catalog.index(header.link(), size, &segments) {
             return self.fail(Error::corrupted(start.put.key, error));
         }
@@ -271,6 +273,29 @@ impl Opening {
             rules: self.rules,
         };
         self.end(OpeningEffect::Opened(Box::new(recovered)));
+    }
+}
+
+impl Opening {
+    /// Keeps what stands outside history, with its age.
+    fn note_unindexed(&self, catalog: &mut Catalog) {
+        let newest = self.modified.values().copied().max().unwrap_or_default();
+        for (sequence, object) in &self.known {
+            let link = object.header.link();
+            if catalog.is_indexed(link) {
+                continue;
+            }
+            let kind = if object.header.links_to_itself() {
+                UnindexedKind::Claim
+            } else if link.epoch == Epoch::claimed_at(*sequence) {
+                UnindexedKind::Start
+            } else {
+                UnindexedKind::Other
+            };
+            let modified = self.modified.get(sequence).copied().unwrap_or(newest);
+            let age = Duration::from_millis(newest.saturating_sub(modified));
+            catalog.add_unindexed(Unindexed { link, kind, age });
+        }
     }
 }
 

@@ -6,18 +6,21 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::outcome::{AtKey, CreateOutcome, PutAnswer, decide};
+use super::outcome::{AtKey, Consequence, CreateOutcome, PutAnswer, consequence, decide};
 use super::pipeline::Create;
-use super::{Effect, Error, Outcome, SealedBatch, State, Writer};
-use crate::batch::WaitingAppend;
+use super::{Effect, Error, Outcome, Queued, SealedBatch, State, Writer};
 use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
 use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::options::AckMode;
 use crate::types::Link;
 
 impl<W> Writer<W> {
     /// Starts what may start: repeats that are due, then new creates while a slot is free.
     pub(super) fn start_creates(&mut self) {
+        if self.deadline_passed() {
+            return;
+        }
         let rules = self.rules;
         loop {
             let free = self.has_free_slot();
@@ -41,7 +44,7 @@ impl<W> Writer<W> {
             self.stats.create_retries_total += u64::from(repeat);
             let time_limit = self.time_limit_of_put(payload.len());
             let put = StorageEffect::PutObject { id, key, payload, time_limit };
-            self.effects.push_back(Effect::Storage(put));
+            self.emit(Effect::Storage(put));
         }
     }
 
@@ -62,7 +65,7 @@ impl<W> Writer<W> {
                 self.next_request = RequestId(id.0 + 1);
                 let time_limit = self.options.request_timeout;
                 let read_back = StorageEffect::ReadBack { id, key, time_limit };
-                self.effects.push_back(Effect::Storage(read_back));
+                self.emit(Effect::Storage(read_back));
             }
             (put, result) => {
                 batch.create = Create::Ended;
@@ -117,31 +120,32 @@ impl<W> Writer<W> {
         self.settle(link, outcome, failure);
     }
 
-    /// The second table of section 5, for `durable`. Fenced is not among its rows here: the name
-    /// of the other writer is read first.
+    /// Does what the second table of section 5 says. Fenced comes here without a failure only: the
+    /// name of the other writer is read first.
     fn settle(&mut self, link: Link, outcome: CreateOutcome, failure: Option<Error>) {
         let failure = match (outcome, failure) {
             (CreateOutcome::Created, _) | (_, None) => return self.created(link),
             (_, Some(failure)) => failure,
         };
         self.stats.create_failures_total += 1;
-        match outcome {
-            CreateOutcome::Transient => self.repeat_or_roll_back(link, failure),
-            CreateOutcome::Refused => self.roll_back(failure),
-            CreateOutcome::Stale => {
-                self.stats.create_conflicts_total += 1;
-                self.roll_back(failure);
+        let conflict = matches!(outcome, CreateOutcome::Stale | CreateOutcome::Foreign);
+        self.stats.create_conflicts_total += u64::from(conflict);
+        match consequence(outcome, self.options.ack_mode) {
+            Consequence::Index => self.created(link),
+            Consequence::Repeat => self.repeat(link, failure),
+            Consequence::RepeatOrRollBack => self.repeat_or_roll_back(link, failure),
+            Consequence::RollBack => self.roll_back(failure),
+            Consequence::FailAndRepeat => {
+                self.become_failing(&failure);
+                self.repeat(link, failure);
             }
-            CreateOutcome::Foreign | CreateOutcome::Fenced(_) => {
-                self.stats.create_conflicts_total += 1;
-                self.poison(failure);
-            }
-            CreateOutcome::Created => {}
+            Consequence::Poison => self.poison(failure),
         }
     }
 
-    /// A guarded batch is looked at before it counts as created.
+    /// A create succeeded. A guarded batch is looked at before it counts as created.
     fn created(&mut self, link: Link) {
+        self.become_healthy();
         if self.pipeline.get_mut(link).is_some_and(|batch| batch.guarded) {
             self.guard(link);
         } else {
@@ -149,18 +153,36 @@ impl<W> Writer<W> {
         }
     }
 
-    pub(super) fn repeat_or_roll_back(&mut self, link: Link, failure: Error) {
-        let (now, retry_for) = (self.now, self.options.retry_for);
+    /// A transient outcome of a batch.
+    pub(super) fn set_back(&mut self, link: Link, failure: Error) {
+        match consequence(CreateOutcome::Transient, self.options.ack_mode) {
+            Consequence::Repeat => self.repeat(link, failure),
+            _ => self.repeat_or_roll_back(link, failure),
+        }
+    }
+
+    fn repeat_or_roll_back(&mut self, link: Link, failure: Error) {
+        let last = self
+            .pipeline
+            .get_mut(link)
+            .map(|batch| batch.first_attempt.after(self.options.retry_for));
+        let next = self.pipeline.get_mut(link).map(|batch| batch.backoff.clone().next());
+        match (next, last) {
+            (Some(delay), Some(last)) if self.now.after(delay) > last => self.roll_back(failure),
+            _ => self.repeat(link, failure),
+        }
+    }
+
+    /// The same bytes again under the same sequence, after a delay.
+    fn repeat(&mut self, link: Link, failure: Error) {
+        let now = self.now;
         let Some(batch) = self.pipeline.get_mut(link) else { return };
         let delay = batch.backoff.next();
-        let at = now.after(delay);
-        if at > batch.first_attempt.after(retry_for) {
-            return self.roll_back(failure);
-        }
-        batch.create = Create::Waiting(at);
+        batch.create = Create::Waiting(now.after(delay));
         let key = batch.key.clone();
+        self.last_failure = Some(failure.clone());
         let notice = Notice::CreateRetries { key, error: failure, delay };
-        self.effects.push_back(Effect::Notice(notice));
+        self.emit(Effect::Notice(notice));
     }
 
     /// Indexes what is created and has nothing before it, and acknowledges it.
@@ -176,20 +198,23 @@ impl<W> Writer<W> {
             self.stats.object_bytes.record(size);
             self.stats.object_entries.record(batch.entries);
             self.stats.seal_to_durable.record_duration(self.now.since(batch.sealed_at));
-            for WaitingAppend { waiter, ids, arrived } in batch.appends {
-                self.stats.append_ack.record_duration(self.now.since(arrived));
-                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Appended(ids) });
+            for append in &batch.appends {
+                self.stats.append_ack.record_duration(self.now.since(append.arrived));
             }
-            for waiter in batch.flushes {
-                self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+            if !batch.appends.is_empty() {
+                self.effects.push_back(Queued::Acks(batch.appends));
             }
+            for waiter in batch.waits {
+                self.emit(Effect::Ack { waiter, answer: Answer::Done });
+            }
+            self.failed.forget_below(self.catalog.boundary());
             if self.watched.is_empty() {
                 continue;
             }
             for meta in batch.segments {
                 if self.watched.contains(&meta.region) {
                     let (region, id) = (meta.region, meta.max_id);
-                    self.effects.push_back(Effect::Durable { region, id });
+                    self.emit(Effect::Durable { region, id });
                 }
             }
         }
@@ -202,8 +227,11 @@ impl<W> Writer<W> {
         let count = batches.len() as u64 + u64::from(self.open.is_some());
         self.stats.rolled_back_batches_total += count;
         self.skipped |= self.rules.guard_after_roll_back;
+        if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
+            self.failed.add(first.link.sequence, last.link.sequence, &error);
+        }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
-        self.effects.push_back(Effect::Notice(notice));
+        self.emit(Effect::Notice(notice));
         self.fail_batches(batches, &error);
         self.fail_open(&error);
     }
@@ -217,7 +245,7 @@ impl<W> Writer<W> {
     pub(super) fn poison_with(&mut self, error: Error, first: VecDeque<SealedBatch<W>>) {
         self.stats.poisoned_total += 1;
         self.state = State::Poisoned(Arc::new(error.clone()));
-        self.effects.push_back(Effect::Notice(Notice::Poisoned { error: error.clone() }));
+        self.emit(Effect::Notice(Notice::Poisoned { error: error.clone() }));
         let mut batches = first;
         batches.extend(self.pipeline.take_all());
         self.fail_batches(batches, &error);
@@ -238,9 +266,10 @@ impl<W> Writer<W> {
         let mut runs: Vec<(Outcome, Vec<W>)> = Vec::new();
         for batch in batches {
             self.stats.unpersisted_bytes -= batch.payload.len();
+            self.count_loss(batch.entries);
             let outcome = batch.outcome();
             let waiters = batch.appends.into_iter().map(|append| append.waiter);
-            let waiters = waiters.chain(batch.flushes);
+            let waiters = waiters.chain(batch.waits);
             match runs.last_mut() {
                 Some((of, run)) if *of == outcome => run.extend(waiters),
                 _ => runs.push((outcome, waiters.collect())),
@@ -256,8 +285,9 @@ impl<W> Writer<W> {
         self.seal_wanted = false;
         if let Some(open) = self.open.take() {
             self.stats.unpersisted_bytes -= open.bytes();
+            self.count_loss(open.entries());
             let appends = open.appends.into_iter().map(|append| append.waiter);
-            self.fail_all(appends.chain(open.flushes).collect(), error, Outcome::NotWritten);
+            self.fail_all(appends.chain(open.waits).collect(), error, Outcome::NotWritten);
         }
     }
 
@@ -268,10 +298,17 @@ impl<W> Writer<W> {
         self.fail_all(waiters, error, Outcome::NotWritten);
     }
 
-    fn fail_all(&mut self, waiters: Vec<W>, error: &Error, outcome: Outcome) {
+    /// In `enqueued`, entries that fail were acknowledged.
+    fn count_loss(&mut self, entries: u64) {
+        if self.options.ack_mode == AckMode::Enqueued {
+            self.lost_entries += entries;
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, waiters: Vec<W>, error: &Error, outcome: Outcome) {
         if !waiters.is_empty() {
             let error = error.clone();
-            self.effects.push_back(Effect::FailWaiters { waiters, error, outcome });
+            self.emit(Effect::FailWaiters { waiters, error, outcome });
         }
     }
 }

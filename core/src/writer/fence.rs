@@ -90,7 +90,7 @@ impl<W> Writer<W> {
     fn size_start(&mut self, start: ObjectSeq) {
         let id = self.request_id();
         let (key, time_limit) = (self.prefix.object_key(start), self.options.request_timeout);
-        self.effects.push_back(Effect::Storage(StorageEffect::ReadBack { id, key, time_limit }));
+        self.emit(Effect::Storage(StorageEffect::ReadBack { id, key, time_limit }));
         self.step_to(Step::Sizing(id, start));
     }
 
@@ -102,7 +102,7 @@ impl<W> Writer<W> {
         let id = self.request_id();
         let (key, time_limit) = (self.prefix.object_key(start), self.options.request_timeout);
         let fetch = StorageEffect::FetchRange { id, key, range: 0..size, time_limit };
-        self.effects.push_back(Effect::Storage(fetch));
+        self.emit(Effect::Storage(fetch));
         self.step_to(Step::Fetching(id));
     }
 

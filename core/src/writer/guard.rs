@@ -24,7 +24,7 @@ impl<W> Writer<W> {
         batch.create = Create::Listing(id);
         let (prefix, time_limit) = (self.prefix.objects(), self.options.request_timeout);
         let list = StorageEffect::List { id, prefix, after, time_limit };
-        self.effects.push_back(Effect::Storage(list));
+        self.emit(Effect::Storage(list));
     }
 
     pub(super) fn guard_listed(&mut self, id: RequestId, result: Result<Vec<Listed>, StoreError>) {
@@ -56,7 +56,7 @@ impl<W> Writer<W> {
             let id = self.request_id();
             let (key, time_limit) = (listed.key, self.options.request_timeout);
             let look = StorageEffect::ReadBack { id, key, time_limit };
-            self.effects.push_back(Effect::Storage(look));
+            self.emit(Effect::Storage(look));
             looks.insert(id, sequence);
         }
         if let Some(batch) = self.pipeline.get_mut(link) {
@@ -104,7 +104,7 @@ impl<W> Writer<W> {
         self.pipeline.end_looks(link);
         self.stats.create_failures_total += 1;
         let source = StoreError { kind: StoreErrorKind::Transient, ..source };
-        self.repeat_or_roll_back(link, Error::Store { operation, key, source });
+        self.set_back(link, Error::Store { operation, key, source });
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Effect, Error, Writer};
 use crate::event::Answer;
+use crate::options::AckMode;
 use crate::types::{EntryId, ObjectSeq, RegionId};
 
 /// Calls of `obsolete` that wait for the pipeline to become empty, so that the next sequence can
@@ -21,10 +22,11 @@ impl<W> Writer<W> {
         if let Err(error) = self.may_obsolete(region, id) {
             return self.fail(waiter, error);
         }
-        // The open batch counts: if it were dropped, the next one would take its sequence, and
-        // its ids.
-        if id.sequence() < self.next_sequence {
+        if id.sequence() < self.next_sequence || self.goes_on_above(region, id) {
             return self.make_obsolete(region, id, waiter);
+        }
+        if let Some(error) = self.failing.clone() {
+            return self.fail(waiter, error);
         }
         let floor = self
             .floor
@@ -42,10 +44,19 @@ impl<W> Writer<W> {
         if self.pending(region).is_some_and(|latest| id > latest) {
             return Err(Error::Unsettled { region, id });
         }
-        if id.sequence() >= self.next_sequence && !id.sequence().next().is_valid() {
+        let floor = id.sequence() >= self.next_sequence && !self.goes_on_above(region, id);
+        if floor && !id.sequence().next().is_valid() {
             return Err(Error::SequenceExhausted);
         }
         Ok(())
+    }
+
+    /// Whether the open batch gives the region greater ids than this one. In `durable` that is not
+    /// sure: if the batch were dropped, the next one would take its sequence, and its ids.
+    fn goes_on_above(&self, region: RegionId, id: EntryId) -> bool {
+        let open = self.open.as_ref().filter(|open| open.sequence() == id.sequence());
+        self.options.ack_mode == AckMode::Enqueued
+            && open.and_then(|open| open.latest(region)).is_some_and(|latest| latest >= id)
     }
 
     /// Raises the next sequence once nothing is pending.
@@ -72,7 +83,12 @@ impl<W> Writer<W> {
     }
 
     fn make_obsolete(&mut self, region: RegionId, id: EntryId, waiter: W) {
-        self.catalog.raise_watermark(region, id);
-        self.effects.push_back(Effect::Ack { waiter, answer: Answer::Done });
+        // What a crash can lose must not be hidden: it might be all there is.
+        let watermark = match self.options.ack_mode {
+            AckMode::Durable => id,
+            AckMode::Enqueued => id.min(self.catalog.durable(region)),
+        };
+        self.catalog.raise_watermark(region, watermark);
+        self.emit(Effect::Ack { waiter, answer: Answer::Done });
     }
 }

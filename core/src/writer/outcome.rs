@@ -3,6 +3,7 @@
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::ReadBack;
 use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::options::AckMode;
 use crate::types::{Epoch, Link};
 
 /// How a put ended.
@@ -100,6 +101,35 @@ pub(crate) fn decide(put: PutAnswer, at_key: AtKey, epoch: Epoch) -> CreateOutco
     }
 }
 
+/// What follows from an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    /// It is indexed in order, and acknowledged where that was not done before.
+    Index,
+    /// The same bytes again after a delay, without end.
+    Repeat,
+    /// The same within `retry_for`, then roll back.
+    RepeatOrRollBack,
+    RollBack,
+    /// The log becomes failing, and the same bytes again after a delay.
+    FailAndRepeat,
+    Poison,
+}
+
+/// The second table.
+pub(crate) fn consequence(outcome: CreateOutcome, mode: AckMode) -> Consequence {
+    match (outcome, mode) {
+        (CreateOutcome::Created, _) => Consequence::Index,
+        (CreateOutcome::Transient, AckMode::Durable) => Consequence::RepeatOrRollBack,
+        (CreateOutcome::Transient, AckMode::Enqueued) => Consequence::Repeat,
+        (CreateOutcome::Refused, AckMode::Durable) => Consequence::RollBack,
+        (CreateOutcome::Refused, AckMode::Enqueued) => Consequence::FailAndRepeat,
+        (CreateOutcome::Stale, AckMode::Durable) => Consequence::RollBack,
+        (CreateOutcome::Stale, AckMode::Enqueued) => Consequence::Poison,
+        (CreateOutcome::Fenced(_) | CreateOutcome::Foreign, _) => Consequence::Poison,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -125,6 +155,23 @@ mod tests {
             // A put that says how it ended needs no second opinion.
             assert_eq!(decide(PutAnswer::Succeeded, at_key, ours), CreateOutcome::Created);
             assert_eq!(decide(PutAnswer::Refused, at_key, ours), CreateOutcome::Refused);
+        }
+    }
+
+    #[test]
+    fn every_outcome_has_its_consequence_in_both_modes() {
+        use Consequence::{FailAndRepeat, Index, Poison, Repeat, RepeatOrRollBack, RollBack};
+        let table = [
+            (CreateOutcome::Created, Index, Index),
+            (CreateOutcome::Transient, RepeatOrRollBack, Repeat),
+            (CreateOutcome::Refused, RollBack, FailAndRepeat),
+            (CreateOutcome::Stale, RollBack, Poison),
+            (CreateOutcome::Fenced(Epoch(9)), Poison, Poison),
+            (CreateOutcome::Foreign, Poison, Poison),
+        ];
+        for (outcome, durable, enqueued) in table {
+            assert_eq!(consequence(outcome, AckMode::Durable), durable, "{outcome:?}");
+            assert_eq!(consequence(outcome, AckMode::Enqueued), enqueued, "{outcome:?}");
         }
     }
 

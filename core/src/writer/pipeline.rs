@@ -41,9 +41,12 @@ pub(super) struct SealedBatch<W> {
     pub(super) payload: Payload,
     pub(super) segments: Vec<SegmentMeta>,
     pub(super) entries: u64,
+    /// When its first entry was admitted.
+    pub(super) opened_at: Time,
     pub(super) sealed_at: Time,
     pub(super) appends: Vec<WaitingAppend<W>>,
-    pub(super) flushes: Vec<W>,
+    /// Flushes, and whoever waits for ids in it to become durable.
+    pub(super) waits: Vec<W>,
     pub(super) create: Create,
     /// It follows a skip: what stands before it is looked at before it is indexed.
     pub(super) guarded: bool,
@@ -122,12 +125,20 @@ impl<W> Pipeline<W> {
         self.batches.len()
     }
 
+    pub(super) fn first(&self) -> Option<&SealedBatch<W>> {
+        self.batches.front()
+    }
+
     pub(super) fn last(&self) -> Option<&SealedBatch<W>> {
         self.batches.back()
     }
 
     pub(super) fn last_mut(&mut self) -> Option<&mut SealedBatch<W>> {
         self.batches.back_mut()
+    }
+
+    pub(super) fn is_all_started(&self) -> bool {
+        self.started == self.batches.len()
     }
 
     /// How many create slots are in use.
@@ -145,6 +156,18 @@ impl<W> Pipeline<W> {
         self.batches.iter().rev().find_map(|batch| {
             let at = batch.segments.binary_search_by_key(&region, |meta| meta.region).ok()?;
             Some(batch.segments[at].max_id)
+        })
+    }
+
+    /// The newest batch with an id of the region at or below this one.
+    pub(super) fn newest_with(
+        &mut self,
+        region: RegionId,
+        through: EntryId,
+    ) -> Option<&mut SealedBatch<W>> {
+        self.batches.iter_mut().rev().find(|batch| {
+            let at = batch.segments.binary_search_by_key(&region, |meta| meta.region);
+            at.is_ok_and(|at| batch.segments[at].min_id <= through)
         })
     }
 
@@ -180,6 +203,21 @@ impl<W> Pipeline<W> {
                 _ => None,
             });
         repeats.min()
+    }
+
+    /// Whether a request of a batch is under way.
+    pub(super) fn is_running(&self) -> bool {
+        self.batches.iter().take(self.started).any(|batch| batch.requests().next().is_some())
+    }
+
+    /// The first batch whose create was started and has not succeeded.
+    pub(super) fn slowest(&self) -> Option<&SealedBatch<W>> {
+        self.batches.iter().take(self.started).find(|batch| batch.holds_slot())
+    }
+
+    /// The batches in sequence order.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SealedBatch<W>> {
+        self.batches.iter_mut()
     }
 
     /// Finds the batch that waits for this answer.
@@ -280,9 +318,10 @@ pub(super) fn seal<W>(
         payload,
         segments,
         entries: batch.entries(),
+        opened_at: batch.opened_at(),
         sealed_at: now,
         appends: batch.appends,
-        flushes: batch.flushes,
+        waits: batch.waits,
         create: Create::NotStarted,
         guarded,
         first_attempt: now,

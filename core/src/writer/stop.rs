@@ -1,7 +1,10 @@
-//! Stopping (DESIGN.md section 7), in `durable`.
+//! Stopping (DESIGN.md section 7).
+
+use alloc::sync::Arc;
 
 use super::{Effect, Error, State, Writer};
 use crate::event::Answer;
+use crate::options::AckMode;
 
 impl<W> Writer<W> {
     pub(super) fn stop(&mut self, waiter: W) {
@@ -9,37 +12,70 @@ impl<W> Writer<W> {
         if !matches!(self.state, State::Running) {
             return;
         }
-        self.state = State::Stopping;
+        self.state = State::Stopping { began: self.now };
         let error = Error::Stopped;
-        // Creates that were started run out, and acknowledge if they succeed in order.
-        let not_started = self.pipeline.take_not_started();
-        self.fail_batches(not_started, &error);
-        self.fail_open(&error);
+        match self.options.ack_mode {
+            // Creates that were started run out, and acknowledge if they succeed in order.
+            AckMode::Durable => {
+                let not_started = self.pipeline.take_not_started();
+                self.fail_batches(not_started, &error);
+                self.fail_open(&error);
+            }
+            // What was acknowledged is uploaded, also in a failing log.
+            AckMode::Enqueued => self.seal_wanted = self.open.is_some(),
+        }
         self.fail_queue(&error);
         self.fail_floor(&error);
     }
 
+    /// When attempts end, once stop began in `enqueued`.
+    pub(super) fn deadline(&self) -> Option<crate::types::Time> {
+        match (&self.state, self.options.ack_mode) {
+            (State::Stopping { began }, AckMode::Enqueued) => {
+                Some(began.after(self.options.stop_deadline))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn deadline_passed(&self) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= self.now)
+    }
+
     /// Answers the callers of stop, all alike, once nothing is in flight.
     pub(super) fn finish_stop(&mut self) {
-        if !self.pipeline.is_quiet() || self.fencing.is_some() {
+        if self.deadline_passed() && self.fencing.is_none() && !self.pipeline.is_running() {
+            let batches = self.pipeline.take_all();
+            self.fail_batches(batches, &Error::Stopped);
+            self.fail_open(&Error::Stopped);
+        }
+        if !self.pipeline.is_quiet() || self.open.is_some() || self.fencing.is_some() {
             return;
         }
-        let answer = match &self.state {
-            State::Running => return,
-            State::Stopping | State::Stopped => Ok(Answer::Done),
-            State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
-        };
-        if matches!(self.state, State::Stopping) {
-            self.state = State::Stopped;
+        if matches!(self.state, State::Stopping { .. }) {
+            self.state = State::Stopped(self.loss(None));
         }
+        let error = match &self.state {
+            State::Running | State::Stopping { .. } => return,
+            State::Stopped(loss) => loss.clone(),
+            State::Poisoned(cause) => {
+                let poison = Error::Poisoned { cause: cause.clone() };
+                Some(self.loss(Some(cause)).unwrap_or(poison))
+            }
+        };
         for waiter in core::mem::take(&mut self.stops) {
-            match &answer {
-                Ok(answer) => {
-                    let answer = answer.clone();
-                    self.effects.push_back(Effect::Ack { waiter, answer });
-                }
-                Err(error) => self.fail(waiter, error.clone()),
+            match &error {
+                None => self.emit(Effect::Ack { waiter, answer: Answer::Done }),
+                Some(error) => self.fail(waiter, error.clone()),
             }
         }
+    }
+
+    /// What of the acknowledged entries could not be saved, and why.
+    fn loss(&self, poison: Option<&Arc<Error>>) -> Option<Error> {
+        let entries = Some(self.lost_entries).filter(|entries| *entries > 0)?;
+        let last = || Arc::new(self.last_failure.clone().unwrap_or(Error::Stopped));
+        let cause = poison.cloned().unwrap_or_else(last);
+        Some(Error::Lost { entries, releases: 0, cause })
     }
 }

@@ -69,10 +69,16 @@ impl Log {
         Log { writer, now: Time::ZERO, calls: 0, requests: Vec::new() }
     }
 
-    /// Hands in an event, and says in short what came of it.
+    /// Hands in an event, and a tick if one is due then, as a shell does, and says in short what
+    /// came of it.
     fn handle(&mut self, event: Event<u32>) -> Vec<String> {
         self.writer.handle(self.now, event);
         self.writer.check();
+        if self.writer.next_tick().is_some_and(|at| at <= self.now) {
+            self.writer.handle(self.now, Event::Tick);
+            self.writer.check();
+        }
+        assert!(self.writer.next_tick().is_none_or(|at| at > self.now), "ticked, and due again");
         let mut said = Vec::new();
         while let Some(effect) = self.writer.poll_effect() {
             said.extend(self.describe(effect));
@@ -186,7 +192,11 @@ impl Log {
         let at = self.requests.iter().position(|e| matches!(e, StorageEffect::List { .. }));
         let id = self.requests.remove(at.expect("nothing is listed")).id();
         let key = |sequence: &u64| self.writer.prefix().object_key(ObjectSeq(*sequence));
-        let listed = sequences.iter().map(|sequence| Listed { key: key(sequence), size: 200 });
+        let listed = sequences.iter().map(|sequence| Listed {
+            key: key(sequence),
+            size: 200,
+            modified_millis: 0,
+        });
         let result = Ok(listed.collect());
         self.handle(Event::Storage(StorageAnswer::Listed { id, result }))
     }

@@ -1,6 +1,9 @@
-//! Whatever comes in, an opening does not panic, and it ends.
+//! Whatever comes in, an opening does not panic, and it ends; and the runs come everywhere.
+
+use std::cell::RefCell;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::event::ReadBack;
@@ -11,8 +14,12 @@ use crate::types::EntryId;
 enum Whim {
     /// It carries it out.
     Honest,
-    /// Another writer's object appears at the key first.
+    /// Another writer's object appears first: at the key of a put,
     Overtaken(Spec),
+    /// and before a listing or a read of another kind, at this sequence.
+    Appears(u64, Spec),
+    /// An object is deleted first.
+    Vanishes(u64),
     /// It answers with these bytes, cut or filled to the length that was asked for if it is told
     /// to.
     Bytes(Vec<u8>, bool),
@@ -34,11 +41,15 @@ struct Spec {
     releases: Option<(u64, u64)>,
     writer: bool,
     large: bool,
+    claim: bool,
 }
 
 impl Spec {
     fn make(&self, sequence: u64) -> Make {
-        let object = make(sequence, self.epoch).boundary(self.boundary);
+        if self.claim {
+            return claim(sequence);
+        }
+        let object = make(sequence, self.epoch()).boundary(self.boundary);
         let object = self.predecessor.iter().fold(object, |o, (s, e)| o.after(*s, *e));
         let object = self.entries.iter().fold(object, |o, (region, id)| {
             let id = EntryId::new(ObjectSeq(sequence), 1).filter(|_| *id < 30);
@@ -47,6 +58,13 @@ impl Spec {
         let object = self.releases.iter().fold(object, |o, record| o.releases(&[*record]));
         let object = if self.writer { object.writer("x") } else { object };
         if self.large { object.entry(90, 70_000) } else { object }
+    }
+
+    /// No writer makes an object of an epoch above its sequence + 1. One that is there takes a
+    /// claim at each sequence up to its epoch, which ends, but not in a test. From `2^44` on
+    /// there is no sequence for the next object, and not one claim.
+    fn epoch(&self) -> u64 {
+        if self.epoch < 1 << 44 { self.epoch % 16 } else { self.epoch }
     }
 }
 
@@ -69,8 +87,9 @@ fn small() -> impl Strategy<Value = u64> {
 fn spec() -> impl Strategy<Value = Spec> {
     let predecessor = prop::option::weighted(0.3, (small(), small()));
     let pairs = || prop::option::of((0..4u64, 0..32u64));
-    (small(), predecessor, small(), pairs(), pairs(), any::<bool>(), any::<bool>()).prop_map(
-        |(epoch, predecessor, boundary, entries, releases, writer, large)| Spec {
+    let sizes = (any::<bool>(), prop::bool::weighted(0.3), prop::bool::weighted(0.2));
+    (small(), predecessor, small(), pairs(), pairs(), sizes).prop_map(
+        |(epoch, predecessor, boundary, entries, releases, (writer, large, claim))| Spec {
             epoch,
             predecessor,
             boundary,
@@ -78,6 +97,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             releases,
             writer,
             large,
+            claim,
         },
     )
 }
@@ -98,13 +118,18 @@ fn error_kind() -> impl Strategy<Value = StoreErrorKind> {
 fn listing() -> impl Strategy<Value = Vec<Listed>> {
     let key = prop_oneof![5 => (0..6u64).prop_map(key), 1 => number().prop_map(key)];
     let size = prop_oneof![80..400u64, 65_000..66_000u64, number()];
-    prop::collection::vec((key, size).prop_map(|(key, size)| Listed { key, size }), 0..8)
+    prop::collection::vec(
+        (key, size).prop_map(|(key, size)| Listed { key, size, modified_millis: 0 }),
+        0..8,
+    )
 }
 
 fn whim() -> impl Strategy<Value = Whim> {
     prop_oneof![
         24 => Just(Whim::Honest),
         2 => spec().prop_map(Whim::Overtaken),
+        3 => (0..12u64, spec()).prop_map(|(at, spec)| Whim::Appears(at, spec)),
+        1 => (0..12u64).prop_map(Whim::Vanishes),
         1 => (prop::collection::vec(any::<u8>(), 0..300), any::<bool>())
             .prop_map(|(bytes, fill)| Whim::Bytes(bytes, fill)),
         1 => listing().prop_map(Whim::Listing),
@@ -137,9 +162,20 @@ fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnsw
         }
         (Whim::Overtaken(spec), StorageEffect::PutObject { key: at, .. }) => {
             if let KeyKind::Object(sequence) = prefix().classify(at) {
+                let spec = Spec { boundary: spec.boundary.min(sequence.0), ..spec.clone() };
                 let bytes = spec.make(sequence.0).bytes();
                 store.objects.entry(at.clone()).or_insert(bytes);
             }
+            store.answer(effect)
+        }
+        (Whim::Appears(at, spec), _) => {
+            let mut spec = spec.clone();
+            spec.boundary = spec.boundary.min(*at);
+            store.objects.entry(key(*at)).or_insert_with(|| spec.make(*at).bytes());
+            store.answer(effect)
+        }
+        (Whim::Vanishes(at), _) => {
+            store.objects.remove(&key(*at));
             store.answer(effect)
         }
         _ => store.answer(effect),
@@ -166,79 +202,141 @@ fn is_answer(effect: &StorageEffect, answer: &StorageAnswer) -> bool {
         && core::mem::discriminant(&sample) == core::mem::discriminant(answer)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+/// What a run is made of.
+type Input = (Vec<Option<Spec>>, Vec<Whim>, Option<(u64, usize)>, (u32, u32));
 
-    #[test]
-    fn an_opening_ends_whatever_comes_in(
-        specs in prop::collection::vec(prop::option::of(spec()), 0..6),
-        whims in prop::collection::vec(whim(), 1..60),
-        damage in prop::option::weighted(0.1, (0..6u64, 0..90usize)),
-        (open_attempts, open_concurrency) in (1..4u32, 1..4u32),
-    ) {
-        let mut store = Store::default();
-        let mut last = None;
-        for (sequence, spec) in (0..).zip(specs) {
-            let Some(mut spec) = spec else { continue };
-            // Mostly a chain of one or a few writers.
-            spec.predecessor = spec.predecessor.or(last);
-            spec.boundary = spec.boundary.min(sequence);
-            last = Some((sequence, spec.epoch));
-            store.add(spec.make(sequence));
-        }
-        if let Some((sequence, at)) = damage
-            && store.objects.contains_key(&key(sequence))
-        {
-            store.damage(sequence, at);
-        }
-        let options = Options { open_attempts, open_concurrency, ..Options::default() };
-        let mut now = Time::ZERO;
-        let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
-        let mut under_way: Vec<StorageEffect> = Vec::new();
-        let mut whims = whims.iter().cycle();
-        let mut ended = false;
-        for step in 0.. {
-            prop_assert!(step < 5_000, "it does not end: {:?}", opening);
-            while let Some(effect) = opening.poll_effect() {
-                prop_assert!(!ended, "after the end: {:?}", effect);
-                match effect {
-                    OpeningEffect::Storage(effect) => under_way.push(effect),
-                    OpeningEffect::Notice(_) => {}
-                    OpeningEffect::Opened(recovered) => {
-                        recovered.catalog.check();
-                        prop_assert_eq!(recovered.catalog.last(), Some(recovered.start));
-                        prop_assert!(recovered.catalog.boundary() <= recovered.next_sequence);
-                        ended = true;
-                    }
-                    OpeningEffect::Failed(error) => {
-                        prop_assert!(!error.to_string().is_empty());
-                        ended = true;
-                    }
-                }
-            }
-            prop_assert!(under_way.len() <= open_concurrency as usize);
-            let whim = whims.next().unwrap();
-            if let Whim::Noise(kind, id) = whim {
-                let awaited = under_way.first().map_or(RequestId(*id), |effect| effect.id());
-                let noise = noise(*kind, if id % 2 == 0 { awaited } else { RequestId(*id) });
-                if !under_way.iter().any(|effect| is_answer(effect, &noise)) {
-                    opening.handle(now, OpeningEvent::Storage(noise));
-                }
-            }
-            if let Whim::Tick(at) = whim {
-                opening.handle(Time::from_millis(at % 1_000), OpeningEvent::Tick);
-            }
-            if let Some(effect) = under_way.pop() {
-                let answer = answer(&effect, whim, &mut store);
-                opening.handle(now, OpeningEvent::Storage(answer));
-            } else if let Some(due) = opening.next_tick() {
-                now = now.max(due);
-                opening.handle(now, OpeningEvent::Tick);
-            } else if ended {
-                break;
-            }
-        }
-        opening.handle(Time::from_nanos(u64::MAX), OpeningEvent::Tick);
-        prop_assert!(opening.poll_effect().is_none());
+fn input() -> impl Strategy<Value = Input> {
+    (
+        prop::collection::vec(prop::option::of(spec()), 0..6),
+        prop::collection::vec(whim(), 1..60),
+        prop::option::weighted(0.1, (0..6u64, 0..90usize)),
+        (1..4u32, 1..4u32),
+    )
+}
+
+/// A step from one phase to the next: after an answer that was a success or not.
+type Step = (&'static str, bool, &'static str);
+
+/// How often each step was taken, over all runs.
+type Steps = BTreeMap<Step, u32>;
+
+fn phase(opening: &Opening) -> &'static str {
+    match opening.phase {
+        Phase::Listing => "listing",
+        Phase::Examining(_) => "examining",
+        Phase::Claiming(_) => "claiming",
+        Phase::Recovering(_) => "recovering",
+        Phase::Starting(_) => "starting",
+        Phase::Checking(_) => "checking",
+        Phase::Looking(_) => "looking",
+        Phase::Ended => "ended",
     }
+}
+
+fn succeeded(answer: &StorageAnswer) -> bool {
+    match answer {
+        StorageAnswer::Listed { result, .. } => result.is_ok(),
+        StorageAnswer::Fetched { result, .. } => result.is_ok(),
+        StorageAnswer::CreateResult { result, .. } => result.is_ok(),
+        StorageAnswer::ReadBackResult { result, .. } => result.is_ok(),
+    }
+}
+
+#[test]
+fn an_opening_ends_whatever_comes_in() {
+    let steps = RefCell::new(Steps::new());
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(6_000) };
+    let run = TestRunner::new(config).run(&input(), |input| check(input, &mut steps.borrow_mut()));
+    run.unwrap_or_else(|error| panic!("{error}"));
+    let steps = steps.into_inner();
+    let wanted: [(Step, &str); 9] = [
+        (("claiming", true, "listing"), "a claim is created"),
+        (("claiming", false, "listing"), "a claim finds something"),
+        (("claiming", false, "claiming"), "a claim is repeated"),
+        (("starting", true, "listing"), "a start put finds an earlier epoch or a claim"),
+        (("starting", true, "checking"), "a start object is created"),
+        (("checking", false, "looking"), "the look begins"),
+        (("looking", true, "looking"), "the look finds something"),
+        (("looking", true, "listing"), "what the look finds makes it start again"),
+        (("looking", true, "ended"), "the look ends the opening"),
+    ];
+    for (step, what) in wanted {
+        assert!(steps.contains_key(&step), "no run in which {what}: {steps:?}");
+    }
+}
+
+/// One run.
+fn check(
+    (specs, whims, damage, (open_attempts, open_concurrency)): Input,
+    steps: &mut Steps,
+) -> Result<(), TestCaseError> {
+    let mut store = Store::default();
+    let mut last = None;
+    for (sequence, spec) in (0..).zip(specs) {
+        let Some(mut spec) = spec else { continue };
+        // Mostly a chain of one or a few writers.
+        spec.predecessor = spec.predecessor.or(last);
+        spec.boundary = spec.boundary.min(sequence);
+        if !spec.claim {
+            last = Some((sequence, spec.epoch()));
+        }
+        store.add(spec.make(sequence));
+    }
+    if let Some((sequence, at)) = damage
+        && store.objects.contains_key(&key(sequence))
+    {
+        store.damage(sequence, at);
+    }
+    let options = Options { open_attempts, open_concurrency, ..Options::default() };
+    let mut now = Time::ZERO;
+    let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
+    let mut under_way: Vec<StorageEffect> = Vec::new();
+    let mut whims = whims.iter().cycle();
+    let mut ended = false;
+    for step in 0.. {
+        prop_assert!(step < 5_000, "it does not end, but is {}", phase(&opening));
+        while let Some(effect) = opening.poll_effect() {
+            prop_assert!(!ended, "after the end: {:?}", effect);
+            match effect {
+                OpeningEffect::Storage(effect) => under_way.push(effect),
+                OpeningEffect::Notice(_) => {}
+                OpeningEffect::Opened(recovered) => {
+                    recovered.catalog.check();
+                    prop_assert_eq!(recovered.catalog.last(), Some(recovered.start));
+                    prop_assert!(recovered.catalog.boundary() <= recovered.next_sequence);
+                    ended = true;
+                }
+                OpeningEffect::Failed(error) => {
+                    prop_assert!(!error.to_string().is_empty());
+                    ended = true;
+                }
+            }
+        }
+        prop_assert!(under_way.len() <= open_concurrency as usize);
+        let whim = whims.next().unwrap();
+        if let Whim::Noise(kind, id) = whim {
+            let awaited = under_way.first().map_or(RequestId(*id), |effect| effect.id());
+            let noise = noise(*kind, if id % 2 == 0 { awaited } else { RequestId(*id) });
+            if !under_way.iter().any(|effect| is_answer(effect, &noise)) {
+                opening.handle(now, OpeningEvent::Storage(noise));
+            }
+        }
+        if let Whim::Tick(at) = whim {
+            opening.handle(Time::from_millis(at % 1_000), OpeningEvent::Tick);
+        }
+        if let Some(effect) = under_way.pop() {
+            let answer = answer(&effect, whim, &mut store);
+            let (before, succeeded) = (phase(&opening), succeeded(&answer));
+            opening.handle(now, OpeningEvent::Storage(answer));
+            *steps.entry((before, succeeded, phase(&opening))).or_default() += 1;
+        } else if let Some(due) = opening.next_tick() {
+            now = now.max(due);
+            opening.handle(now, OpeningEvent::Tick);
+        } else if ended {
+            break;
+        }
+    }
+    opening.handle(Time::from_nanos(u64::MAX), OpeningEvent::Tick);
+    prop_assert!(opening.poll_effect().is_none());
+    Ok(())
 }

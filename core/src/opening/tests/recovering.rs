@@ -72,7 +72,7 @@ fn the_larger_of_the_boundaries_is_recovered() {
     let store = Store::of([start(), make(5, 1).after(0, 1)]);
     let run = open(store);
     assert_eq!(run.start_object().0.boundary, ObjectSeq(6));
-    assert_eq!(run.opened().catalog.boundary(), ObjectSeq(7), "the start object holds nothing");
+    assert_eq!(run.opened().catalog.boundary(), ObjectSeq(8), "the start object holds nothing");
 }
 
 #[test]
@@ -135,7 +135,8 @@ fn release_records_that_do_not_decode_are_fetched_once_more() {
         let (at, part, _) = corrupted(&run);
         assert_eq!((at, part), (key(2), Part::Segment(RegionId::RELEASES)));
         assert_eq!(run.reads(2).len(), if held { 2 } else { 4 });
-        assert!(run.times(Operation::Create).is_empty());
+        assert_eq!(run.claims(), [3], "the claim comes before history is recovered");
+        assert_eq!(run.puts().len(), 1, "and no start object");
     }
 }
 
@@ -149,7 +150,7 @@ fn reads_of_release_records_keep_to_the_limit_too() {
     }
     let options = Options { open_concurrency: 1, ..Options::default() };
     let run = open_with(options, store);
-    assert_eq!(run.opened().start, link(3, 4));
+    assert_eq!(run.opened().start, link(4, 5));
     assert_eq!(run.most_at_once, 1);
     let millis: Vec<_> = run.times(Operation::Read).iter().map(|d| d.as_millis()).collect();
     assert_eq!(millis, [0, 0, 0, 0, 0, 0, 100, 100], "object 2's wait for object 1's repeat");
@@ -174,12 +175,15 @@ fn release_records_that_are_gone_make_it_list_again() {
     let collect = |objects: &mut Objects| {
         objects.remove(&key(0));
         objects.remove(&key(1));
-        objects.insert(key(2), make(2, 1).after(1, 1).boundary(2).entry(7, 1).bytes());
+        objects.insert(key(3), make(3, 1).after(1, 1).boundary(2).entry(7, 1).bytes());
     };
     store.fault(Operation::Read, key(1), Fault::After(Box::new(collect)));
     let run = open(store);
-    assert_eq!(run.times(Operation::List).len(), 2);
-    assert_eq!(run.opened().start, link(3, 4));
+    // The first, after the claim, again, after another claim behind the new tip, the look.
+    assert_eq!(run.times(Operation::List).len(), 5);
+    assert_eq!(run.claims(), [2, 4]);
+    assert_eq!(run.opened().start, link(5, 6));
+    assert_eq!(run.start_object().0.predecessor, Some(link(3, 1)));
 }
 
 #[test]
@@ -225,7 +229,10 @@ fn the_next_sequence_is_above_all_that_was_ever_used() {
     let store = Store::of([start(), make(7, 1).after(6, 1).entry(1, 1)]);
     assert_eq!(open(store).opened().start, link(8, 9));
     let store = Store::of([start(), make(1, 12).after(0, 1)]);
-    assert_eq!(open(store).opened().start, link(12, 13));
+    // No writer makes one that far above its sequence. It takes as many claims until one is later.
+    let run = open(store);
+    assert_eq!(run.claims(), (2..=12).collect::<Vec<_>>());
+    assert_eq!(run.opened().start, link(13, 14));
     // Ids of an older scheme.
     let store = Store::of([start(), make(1, 1).after(0, 1).entry_with_id(1, id(40, 3), 10)]);
     let run = open(store);
@@ -236,25 +243,26 @@ fn the_next_sequence_is_above_all_that_was_ever_used() {
     assert_eq!(open(Store::of([start(), object])).opened().start, link(51, 52));
     // An unknown reserved region is ignored.
     let odd = make(1, 1).after(0, 1).entry_with_id(u64::MAX - 9, EntryId::MAX, 1);
-    assert_eq!(open(Store::of([start(), odd])).opened().start, link(2, 3));
+    assert_eq!(open(Store::of([start(), odd])).opened().start, link(3, 4));
     // Watermarks do not enter.
     let store = Store::of([make(0, 1).writer("a").releases(&[(1, u64::MAX)])]);
-    assert_eq!(open(store).opened().start, link(1, 2));
+    assert_eq!(open(store).opened().start, link(2, 3));
 }
 
 #[test]
 fn the_last_sequence_can_be_used_once() {
     let last = ObjectSeq::LIMIT.0 - 1;
-    let before = Store::of([make(last - 1, last).writer("a")]);
-    let run = open(before);
+    let run = open(Store::of([make(last - 2, last - 1).writer("a")]));
+    assert_eq!(run.claims(), [last - 1]);
     assert_eq!(run.opened().start, link(last, last + 1));
     assert_eq!(run.opened().next_sequence, ObjectSeq::LIMIT);
 
     let run = open(run.store);
     assert!(matches!(run.failed(), Error::SequenceExhausted), "{}", run.failed());
+    assert!(run.times(Operation::Create).is_empty());
     let epochs = open(Store::of([make(0, 1 << 44).writer("a")]));
     assert!(matches!(epochs.failed(), Error::SequenceExhausted), "{}", epochs.failed());
-    assert!(run.times(Operation::Create).is_empty());
+    assert!(epochs.times(Operation::Create).is_empty());
 }
 
 /// So many objects that keeping what was fetched would be noticed: 64 KiB of each.

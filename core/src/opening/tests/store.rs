@@ -1,8 +1,6 @@
-//! A store in memory with scripted faults, a driver that carries out effects on it, and a
-//! transcript of both.
+//! A store in memory with scripted faults, and a driver that carries out effects on it.
 
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec;
 use core::fmt::Write;
 use core::ops::Range;
@@ -53,6 +51,11 @@ pub(super) fn make(sequence: u64, epoch: u64) -> Make {
         boundary: ObjectSeq::ZERO,
     };
     Make { header, object: ObjectEncoder::new() }
+}
+
+/// The claim of somebody else.
+pub(super) fn claim(sequence: u64) -> Make {
+    make(sequence, sequence + 1).after(sequence, sequence + 1).writer("c")
 }
 
 impl Make {
@@ -132,8 +135,12 @@ pub(super) struct Store {
     pub(super) objects: Objects,
     /// Whether a create overwrites what stands at its key.
     pub(super) overwrites: bool,
+    /// Whether a listing shows also what is not above the key that it was to begin behind.
+    pub(super) ignores_offset: bool,
     /// Keys that every listing shows, with their sizes, besides what is there.
     pub(super) ghosts: Vec<Listed>,
+    /// When objects were written; the others in 1970.
+    pub(super) modified: BTreeMap<Key, u64>,
     pub(super) faults: Vec<(Operation, Key, Fault)>,
 }
 
@@ -152,6 +159,38 @@ impl Store {
     /// Scripts what the next such request of a key meets, after what was scripted before.
     pub(super) fn fault(&mut self, operation: Operation, key: Key, fault: Fault) {
         self.faults.push((operation, key, fault));
+    }
+
+    /// Scripts what such a request of a key meets after `before` ones that meet nothing.
+    pub(super) fn fault_later(
+        &mut self,
+        before: usize,
+        operation: Operation,
+        key: Key,
+        fault: Fault,
+    ) {
+        for _ in 0..before {
+            self.fault(operation, key.clone(), Fault::None);
+        }
+        self.fault(operation, key, fault);
+    }
+
+    /// Scripts that somebody else creates this just before our put.
+    pub(super) fn overtaken(&mut self, sequence: u64, bytes: Bytes) {
+        self.before(0, Operation::Create, key(sequence), move |objects| {
+            objects.insert(key(sequence), bytes);
+        });
+    }
+
+    /// Scripts what somebody else does before such a request, after `before` ones.
+    pub(super) fn before(
+        &mut self,
+        before: usize,
+        operation: Operation,
+        key: Key,
+        act: impl FnOnce(&mut Objects) + 'static,
+    ) {
+        self.fault_later(before, operation, key, Fault::After(Box::new(act)));
     }
 
     /// Damages an object for good.
@@ -214,10 +253,16 @@ impl Store {
     fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {
         let absent = StoreError::new(StoreErrorKind::NotFound);
         match effect {
-            StorageEffect::List { id, prefix, .. } => {
-                let real = self.objects.iter().filter(|(key, _)| key.starts_with(&**prefix));
-                let real =
-                    real.map(|(key, bytes)| Listed { key: key.clone(), size: bytes.len() as u64 });
+            StorageEffect::List { id, prefix, after, .. } => {
+                let after = after.as_ref().filter(|_| !self.ignores_offset);
+                let wanted =
+                    |key: &Key| key.starts_with(&**prefix) && after.is_none_or(|after| key > after);
+                let real = self.objects.iter().filter(|(key, _)| wanted(key));
+                let real = real.map(|(key, bytes)| Listed {
+                    key: key.clone(),
+                    size: bytes.len() as u64,
+                    modified_millis: self.modified.get(key).copied().unwrap_or_default(),
+                });
                 // In no useful order.
                 let listing = real.rev().chain(self.ghosts.iter().cloned()).collect();
                 StorageAnswer::Listed { id: *id, result: Ok(listing) }
@@ -367,62 +412,31 @@ impl Run {
         self.asked.iter().filter_map(range).collect()
     }
 
+    /// Every object that was put, in order.
+    pub(super) fn puts(&self) -> Vec<Header> {
+        let header = |(_, effect): &(Time, StorageEffect)| match effect {
+            StorageEffect::PutObject { payload, .. } => Some(start_of(&payload.to_bytes()).0),
+            _ => None,
+        };
+        self.asked.iter().filter_map(header).collect()
+    }
+
+    /// The sequences at which a claim was put, in order.
+    pub(super) fn claims(&self) -> Vec<u64> {
+        let claims = self.puts().into_iter().filter(Header::links_to_itself);
+        claims.map(|header| header.sequence.0).collect()
+    }
+
+    /// How often it started again, as the operator was told.
+    pub(super) fn restarts(&self) -> usize {
+        self.notices.iter().filter(|n| matches!(n, Notice::OpeningAgain { .. })).count()
+    }
+
     /// When each request of this kind was asked for, after the first.
     pub(super) fn times(&self, operation: Operation) -> Vec<Duration> {
         let of = self.asked.iter().filter(|(_, effect)| operation_of(effect) == operation);
         let times: Vec<Time> = of.map(|(time, _)| *time).collect();
         times.iter().map(|time| time.since(times[0])).collect()
-    }
-
-    fn write(&mut self, effect: &OpeningEffect) {
-        let out = &mut self.transcript;
-        match effect {
-            OpeningEffect::Storage(effect) => {
-                let operation = operation_of(effect);
-                write!(out, "{operation} {}", short(effect.key())).unwrap();
-                if let StorageEffect::FetchRange { range, .. } = effect {
-                    write!(out, " {range:?}").unwrap();
-                }
-                if let StorageEffect::PutObject { payload, .. } = effect {
-                    let (header, record) = start_of(&payload.to_bytes());
-                    let after = header.predecessor.map_or("nothing".into(), |p| p.to_string());
-                    write!(
-                        out,
-                        ": {} after {after}, boundary {}, nonce {:02x}.., by {}",
-                        header.link(),
-                        header.boundary,
-                        record.nonce[0],
-                        record.name
-                    )
-                    .unwrap();
-                }
-                writeln!(out).unwrap();
-            }
-            OpeningEffect::Notice(notice) => writeln!(out, "notice: {}", told(notice)).unwrap(),
-            OpeningEffect::Opened(recovered) => {
-                let (start, boundary) = (recovered.start, recovered.catalog.boundary());
-                writeln!(out, "opened with {start}, boundary {boundary}").unwrap();
-            }
-            OpeningEffect::Failed(error) => writeln!(out, "failed: {error}").unwrap(),
-        }
-    }
-
-    fn write_answer(&mut self, answer: &StorageAnswer) {
-        let text = match answer {
-            StorageAnswer::Listed { result: Ok(listing), .. } => format!("{} keys", listing.len()),
-            StorageAnswer::Fetched { result: Ok(bytes), .. } => format!("{} bytes", bytes.len()),
-            StorageAnswer::CreateResult { result: Ok(()), .. } => "created".into(),
-            StorageAnswer::ReadBackResult { result: Ok(found), .. } => {
-                let header = Header::decode(&found.header);
-                let header = header.map_or_else(|e| e.to_string(), |h| h.link().to_string());
-                format!("{header}, {} bytes", found.size)
-            }
-            StorageAnswer::Listed { result: Err(error), .. }
-            | StorageAnswer::Fetched { result: Err(error), .. }
-            | StorageAnswer::CreateResult { result: Err(error), .. }
-            | StorageAnswer::ReadBackResult { result: Err(error), .. } => error.to_string(),
-        };
-        writeln!(self.transcript, "    {text}").unwrap();
     }
 }
 
@@ -432,26 +446,5 @@ pub(super) fn start_of(bytes: &Bytes) -> (Header, WriterRecord) {
     match object.reserved(RegionId::WRITER).unwrap() {
         Some(ReservedContent::Writer(record)) => (object.header, record),
         other => panic!("no writer record: {other:?}"),
-    }
-}
-
-fn told(notice: &Notice) -> String {
-    match notice {
-        Notice::OpeningRetries { error } => format!("repeats after: {error}"),
-        Notice::OpeningAgain { key, epoch } => {
-            format!("starts again, since {} is of epoch {epoch}", short(key))
-        }
-        Notice::Opened { recovered_objects, took, .. } => {
-            format!("opened, {recovered_objects} objects recovered, in {took:?}")
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-/// A key without its prefix and zeros.
-fn short(key: &str) -> String {
-    match prefix().classify(key) {
-        KeyKind::Object(sequence) => format!("{sequence}.wal"),
-        _ => key.into(),
     }
 }

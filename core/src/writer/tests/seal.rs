@@ -24,6 +24,19 @@ fn a_lone_append_on_an_idle_log_leaves_after_the_linger() {
     assert_eq!(log.writer.next_tick(), None);
 }
 
+/// A shell hands in all that is there before it ticks.
+#[test]
+fn appends_that_come_together_share_an_object_even_without_linger() {
+    let mut log = Log::new(at_once());
+    for text in ["a", "b"] {
+        let (append, waiter) = (Append::One(RegionId(1), Bytes::from(text)), log.waiter());
+        log.writer.handle(log.now, Event::Append { append, waiter });
+    }
+    assert_eq!(log.writer.next_tick(), Some(log.now), "a batch is due");
+    assert_eq!(log.append(2, "c"), ["put 6"]);
+    assert_eq!(log.created(6), ["ack 1: 6/1", "ack 2: 6/2", "ack 3: 6/1"]);
+}
+
 #[test]
 fn a_busy_log_makes_one_timed_object_per_interval() {
     let mut log = Log::new(busy());
@@ -50,7 +63,8 @@ fn a_slow_store_makes_batches_larger_rather_than_more() {
     for payload in ["c", "d", "e"] {
         assert_eq!(log.append(1, payload), [""; 0]);
     }
-    assert_eq!(log.writer.next_tick(), None, "only an answer frees a slot");
+    // Only an answer frees a slot. The tick is for the operator, who is told of a slow create.
+    assert_eq!(log.writer.next_tick(), Some(Time::from_millis(5000)));
     assert_eq!(log.created(6), ["ack 1: 6/1", "put 8"]);
     assert_eq!(log.created(7), ["ack 2: 7/1"]);
     assert_eq!(log.created(8), ["ack 3: 8/1", "ack 4: 8/2", "ack 5: 8/3"]);

@@ -1,0 +1,131 @@
+//! Rule 6: what does not fit together is damage only if two listings in a row agree.
+
+use super::*;
+use crate::error::Part;
+
+fn history() -> [Make; 2] {
+    [make(0, 1).writer("a"), make(1, 1).after(0, 1).entry(1, 10)]
+}
+
+/// Scripts that a listing shows an object which is gone when it is read.
+fn gone(store: &mut Store, before: usize, sequence: u64) {
+    let bytes = make(sequence, 1).after(sequence - 1, 1).entry(1, 10).bytes();
+    appear(store, before, [(sequence, bytes)]);
+    store.before(0, Operation::Read, key(sequence), move |objects| {
+        objects.remove(&key(sequence)).unwrap();
+    });
+}
+
+fn listings(run: &Run) -> Vec<u128> {
+    run.times(Operation::List).iter().map(|d| d.as_millis()).collect()
+}
+
+#[test]
+fn a_prefix_without_a_complete_object_is_listed_again_before_it_is_damage() {
+    let store = || Store::of([make(3, 1).after(2, 1).entry(1, 10)]);
+    let run = open(store());
+    assert_eq!(corrupted(&run), key(2));
+    assert_eq!(listings(&run), [0, 100]);
+    assert!(run.puts().is_empty());
+    assert_eq!(run.reads(3).len(), 1);
+
+    // The pages of the first listing were of different times.
+    let mut store = store();
+    appear(&mut store, 1, [(2, make(2, 1).entry(1, 10).bytes())]);
+    let run = open(store);
+    assert_eq!(run.start_object().0.predecessor, Some(link(3, 1)));
+    assert_eq!(listings(&run), [0, 100, 100, 100]);
+}
+
+#[test]
+fn an_object_that_only_one_listing_shows_is_no_damage() {
+    let mut store = Store::of(history());
+    gone(&mut store, 0, 2);
+    let run = open(store);
+    assert_eq!(run.claims(), [2]);
+    assert_eq!(run.start_object().0.predecessor, Some(link(1, 1)));
+    assert_eq!(listings(&run), [0, 100, 100, 100]);
+    assert_eq!((run.reads(0).len(), run.reads(1).len(), run.reads(2).len()), (1, 1, 1));
+    assert_eq!(run.restarts(), 0, "nobody came in between");
+}
+
+#[test]
+fn two_listings_that_do_not_agree_confirm_nothing() {
+    let mut store = Store::of(history());
+    gone(&mut store, 0, 3);
+    gone(&mut store, 0, 4);
+    gone(&mut store, 0, 3);
+    let run = open(store);
+    assert_eq!(run.opened().start, link(3, 4));
+    assert_eq!(listings(&run)[..4], [0, 100, 300, 700]);
+
+    let mut store = Store::of(history());
+    for sequence in [3, 4, 4] {
+        gone(&mut store, 0, sequence);
+    }
+    let run = open(store);
+    assert_eq!(corrupted(&run), key(4));
+    assert_eq!(listings(&run), [0, 100, 300]);
+}
+
+/// It was not the second in a row: one between them fitted together.
+#[test]
+fn what_one_listing_shows_is_forgotten_when_the_next_fits_together() {
+    let mut store = Store::of(history());
+    gone(&mut store, 0, 3);
+    gone(&mut store, 1, 3);
+    let run = open(store);
+    assert_eq!(run.claims(), [2]);
+    assert_eq!(listings(&run), [0, 100, 100, 300, 300]);
+    assert_eq!(run.opened().start, link(3, 4));
+}
+
+#[test]
+fn listings_that_never_agree_end_in_a_retryable_error_after_open_attempts() {
+    let mut store = Store::of(history());
+    for sequence in 3..10 {
+        gone(&mut store, 0, sequence);
+    }
+    let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
+    let error = run.failed();
+    assert!(error.is_retryable(), "{error}");
+    assert!(
+        matches!(error, Error::Store { operation: Operation::Read, key: at, .. } if *at == key(6)),
+        "{error}"
+    );
+    assert!(error.to_string().contains("nothing there"), "{error}");
+    assert_eq!(listings(&run).len(), 4);
+    assert!(run.puts().is_empty());
+}
+
+#[test]
+fn release_records_that_two_listings_show_and_no_read_finds_are_damage() {
+    // Too many to come with the tail: the third read of the object is theirs.
+    let records: Vec<_> = (100..5_000).map(|region| (region, 5)).collect();
+    let store = || Store::of([make(0, 1).writer("a"), make(1, 1).after(0, 1).releases(&records)]);
+    let gone = || Fault::Fails(StoreErrorKind::NotFound);
+    let mut once = store();
+    once.fault_later(2, Operation::Read, key(1), gone());
+    let run = open(once);
+    assert_eq!(run.opened().start, link(3, 4));
+    // The first, after the claim, again, and the look.
+    assert_eq!(listings(&run), [0, 0, 100, 100]);
+    assert_eq!(run.reads(1).len(), 4);
+
+    let mut twice = store();
+    twice.fault_later(2, Operation::Read, key(1), gone());
+    twice.fault(Operation::Read, key(1), gone());
+    let run = open(twice);
+    assert_eq!(corrupted(&run), key(1));
+    assert_eq!(listings(&run), [0, 0, 100]);
+    assert_eq!(run.puts().len(), 1, "the claim");
+}
+
+#[test]
+fn what_does_not_verify_is_damage_at_once() {
+    let mut store = Store::of(history());
+    store.damage(1, 30);
+    let run = open(store);
+    assert!(matches!(run.failed(), Error::Corrupted { part: Part::Header, .. }));
+    assert_eq!((listings(&run).len(), run.reads(1).len()), (1, 2));
+}

@@ -1,0 +1,43 @@
+//! A log that the store refuses to write, in `enqueued` (DESIGN.md section 5, failing).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{Effect, Writer};
+use crate::error::{Error, Outcome};
+use crate::event::Notice;
+
+impl<W> Writer<W> {
+    /// A create was refused. The backlog is kept and tried again; whoever waits is told.
+    pub(super) fn become_failing(&mut self, refusal: &Error) {
+        if self.failing.is_some() {
+            return;
+        }
+        let error = Error::Failing { cause: Arc::new(refusal.clone()) };
+        self.failing = Some(error.clone());
+        self.emit(Effect::Notice(Notice::Failing { error: refusal.clone() }));
+        let mut waits: Vec<W> = Vec::new();
+        for batch in self.pipeline.iter_mut() {
+            waits.append(&mut batch.waits);
+        }
+        if let Some(open) = &mut self.open {
+            waits.append(&mut open.waits);
+        }
+        self.fail_all(waits, &error, Outcome::NotWritten);
+        self.fail_queue(&error);
+        self.fail_floor(&error);
+    }
+
+    /// A create succeeded, whichever batch's it was.
+    pub(super) fn become_healthy(&mut self) {
+        if self.failing.take().is_some() {
+            self.emit(Effect::Notice(Notice::Healthy));
+        }
+    }
+
+    /// What a call that writes fails with now.
+    pub(super) fn may_write(&self) -> Result<(), Error> {
+        self.is_running()?;
+        self.failing.clone().map_or(Ok(()), Err)
+    }
+}
