@@ -80,7 +80,7 @@ const LONG: [Configuration; 9] = [
         ..Configuration::new("three_in_flight_long", &[3, 2, 0])
     },
     Configuration {
-        failures: 3,
+        failures: 2,
         dies_opening: Some(1),
         ..Configuration::new("crash_in_opening_long", &[3, 0, 2])
     },

@@ -9,6 +9,7 @@
 //! like. For the same reason an opening that waits for a tick and nothing else gets it at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sealog_core::rules::Rules;
 use sealog_core::{EntryId, Identity, Opening, Options, Time, Writer};
@@ -213,9 +214,13 @@ impl Instance {
         fingerprint.get()
     }
 
+    /// Whether a writer waits for a tick that decides something. What is due much later is there to
+    /// tell the operator of a slow store.
     pub(crate) fn wants_tick(&self) -> bool {
         match &self.phase {
-            Phase::Writing(writer) => writer.next_tick().is_some(),
+            Phase::Writing(writer) => {
+                writer.next_tick().is_some_and(|due| due <= self.now.after(Duration::from_secs(1)))
+            }
             _ => false,
         }
     }

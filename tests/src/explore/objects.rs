@@ -258,6 +258,7 @@ pub(crate) fn listed_answer<'a>(
     let listed = |(sequence, bytes): (u64, &Bytes)| Listed {
         key: key_of(sequence),
         size: bytes.len() as u64,
+        modified_millis: 0,
     };
     StorageAnswer::Listed { id, result: Ok(objects.map(listed).collect()) }
 }
