@@ -127,6 +127,9 @@ enum State {
 #[derive(Clone, Debug)]
 struct QueuedAppend<W> {
     append: Append,
+    /// What its entries take of an object: known, since it is asked at every event while the append
+    /// waits.
+    size: u64,
     waiter: W,
     arrived: Time,
 }
@@ -137,6 +140,13 @@ enum Admission {
     Later,
     /// There is no sequence left for a batch that could take it.
     Never,
+}
+
+/// What became of an append that was tried.
+enum Tried {
+    Admitted,
+    Queued,
+    Refused,
 }
 
 impl<W> Writer<W> {
@@ -251,7 +261,8 @@ impl<W> Writer<W> {
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused
-    /// at once, rather than queued.
+    /// at once, rather than queued. The first one that a threshold of `enqueued` holds back is
+    /// queued all the same: it is what seals the open batch, if nothing else is under way.
     pub fn accepts_appends(&self) -> bool {
         let blocked = !self.queue.is_empty() || self.floor.is_some() || self.fencing.is_some();
         let full = self.open.as_ref().is_some_and(|open| self.is_full(open)) && !self.has_room();
@@ -282,6 +293,9 @@ impl<W> Writer<W> {
         }
         for waiter in deferred.into_iter().filter_map(Event::into_waiter) {
             self.fail(waiter, error.clone());
+        }
+        if matches!(self.state, State::Stopped(None)) {
+            self.state = State::Stopped(self.loss(None));
         }
     }
 
@@ -401,7 +415,7 @@ impl<W> Writer<W> {
                 .open
                 .as_ref()
                 .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
-            let held = self.floor.is_some() || self.is_over_threshold(&first.append);
+            let held = self.floor.is_some() || self.is_over_threshold(first.size);
             assert!(held || self.fencing.is_some() || full && !self.has_room());
         }
         if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
@@ -423,11 +437,12 @@ impl<W> Writer<W> {
             let answer = Answer::Appended(Appended::Many(Vec::new()));
             return self.emit(Effect::Ack { waiter, answer });
         }
-        let queued = QueuedAppend { append, waiter, arrived: self.now };
+        let size = stall::size_of(&append);
+        let queued = QueuedAppend { append, size, waiter, arrived: self.now };
         if !self.queue.is_empty() {
             self.queue.push_back(queued);
             self.stats.stalled_appends_total += 1;
-        } else if !self.admit_or_queue(queued) {
+        } else if let Tried::Queued = self.admit_or_queue(queued) {
             self.stats.stalled_appends_total += 1;
         }
     }
@@ -454,38 +469,37 @@ impl<W> Writer<W> {
         Ok(())
     }
 
-    /// Admits an append, or puts it back at the front of the queue. Says whether the next one may
-    /// be tried.
-    fn admit_or_queue(&mut self, queued: QueuedAppend<W>) -> bool {
-        match self.make_way_for(&queued.append) {
+    /// Admits an append, or puts it back at the front of the queue: then no other may be tried.
+    fn admit_or_queue(&mut self, queued: QueuedAppend<W>) -> Tried {
+        match self.make_way_for(&queued) {
             Admission::Now => {
                 self.admit(queued);
-                true
+                Tried::Admitted
             }
             Admission::Later => {
                 self.queue.push_front(queued);
-                false
+                Tried::Queued
             }
             Admission::Never => {
                 self.stats.rejected_appends_total += 1;
                 self.fail(queued.waiter, Error::SequenceExhausted);
-                true
+                Tried::Refused
             }
         }
     }
 
     /// Seals a batch that cannot take the append, if there is room.
-    fn make_way_for(&mut self, append: &Append) -> Admission {
+    fn make_way_for(&mut self, queued: &QueuedAppend<W>) -> Admission {
         if self.floor.is_some() {
             return Admission::Later;
         }
-        if self.is_over_threshold(append) {
+        if self.is_over_threshold(queued.size) {
             // So that there is an upload to wait for.
             self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
             return Admission::Later;
         }
         if let Some(open) = &self.open
-            && (self.is_full(open) || !open.has_positions_for(append))
+            && (self.is_full(open) || !open.has_positions_for(&queued.append))
         {
             if !self.has_room() {
                 self.seal_wanted = true;
@@ -499,7 +513,7 @@ impl<W> Writer<W> {
         Admission::Now
     }
 
-    fn admit(&mut self, QueuedAppend { append, waiter, arrived }: QueuedAppend<W>) {
+    fn admit(&mut self, QueuedAppend { append, waiter, arrived, .. }: QueuedAppend<W>) {
         let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
         let before = if open.entries() == 0 { 0 } else { open.bytes() };
         self.stats.appends_total += 1;
@@ -556,10 +570,11 @@ impl<W> Writer<W> {
     fn admit_queued(&mut self) {
         while let Some(queued) = self.queue.pop_front() {
             let stalled = self.now.since(queued.arrived);
-            if !self.admit_or_queue(queued) {
-                return;
+            match self.admit_or_queue(queued) {
+                Tried::Admitted => self.stats.stalled_append.record_duration(stalled),
+                Tried::Refused => {}
+                Tried::Queued => return,
             }
-            self.stats.stalled_append.record_duration(stalled);
         }
     }
 

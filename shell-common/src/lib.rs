@@ -8,16 +8,22 @@
 //! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
 //! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix.
 //! - [`identity`] is what an opening must know of the process.
+//! - [`tell_operator`] writes a notice to `tracing`, and [`Figures`] exports the figures of a log
+//!   through `metrics`, each behind the feature of that name.
 //!
 //! This is DESIGN.md section 1, "What a shell does with a storage effect, and no more". An
 //! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
 
 mod effect;
 mod error;
+mod figures;
 mod identity;
+mod notice;
 mod open;
 
 pub use effect::carry_out;
 pub use error::store_error;
+pub use figures::Figures;
 pub use identity::identity;
+pub use notice::tell_operator;
 pub use open::{Location, environment, open_local, open_url};

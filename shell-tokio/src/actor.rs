@@ -7,10 +7,10 @@ use sealog_core::{
     Answer, Append, Appended, Effect, EntryId, Error, Event, Notice, Outcome, RegionId, Time,
     Verdict, WriteError, Writer,
 };
+use sealog_shell::Figures;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep};
 
-use crate::notice;
 use crate::open::{Clock, Requests};
 use crate::watch::{DurableWatch, Position};
 
@@ -90,6 +90,7 @@ fn answer<T>(waiter: oneshot::Sender<T>, answer: T) {
 pub(crate) struct Actor {
     writer: Writer<Waiter>,
     requests: Requests,
+    figures: Figures,
     clock: Clock,
     queue: mpsc::UnboundedReceiver<Queued>,
     control: mpsc::UnboundedReceiver<Control>,
@@ -110,8 +111,10 @@ impl Actor {
         queue: mpsc::UnboundedReceiver<Queued>,
         control: mpsc::UnboundedReceiver<Control>,
     ) -> Actor {
+        let mut figures = Figures::new(writer.prefix());
+        figures.changed(clock.now());
         let watches = BTreeMap::new();
-        Actor { writer, requests, clock, queue, control, watches, ended: None }
+        Actor { writer, requests, figures, clock, queue, control, watches, ended: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -138,7 +141,7 @@ impl Actor {
             // All of what is there, whichever it was that came first: none may starve the others.
             let now = self.clock.now();
             while let Some(answer) = answered.take().or_else(|| self.requests.try_next()) {
-                self.writer.handle(now, Event::Storage(answer));
+                self.handle(now, Event::Storage(answer));
             }
             for queued in queued.drain(..) {
                 self.admit(now, queued);
@@ -150,20 +153,35 @@ impl Actor {
                 self.obey(now, control);
             }
             if self.writer.next_tick().is_some_and(|tick| tick <= now) {
-                self.writer.handle(now, Event::Tick);
+                self.handle(now, Event::Tick);
+            }
+            if self.figures.due().is_some_and(|due| due <= now) {
+                self.export_figures();
             }
         }
     }
 
     /// Whether there is a time to wake up at.
     fn set(&self, timer: Pin<&mut Sleep>) -> bool {
-        let Some(tick) = self.writer.next_tick().and_then(|tick| self.clock.instant(tick)) else {
+        let wanted = [self.writer.next_tick(), self.figures.due()].into_iter().flatten().min();
+        let Some(wanted) = wanted.and_then(|time| self.clock.instant(time)) else {
             return false;
         };
-        if timer.deadline() != tick {
-            timer.reset(tick);
+        // One that is set too early is left: setting it anew for every object costs more than
+        // waking up for nothing now and then, and a tick too many is harmless.
+        if timer.is_elapsed() || timer.deadline() > wanted {
+            timer.reset(wanted);
         }
         true
+    }
+
+    fn handle(&mut self, now: Time, event: Event<Waiter>) {
+        self.figures.changed(now);
+        self.writer.handle(now, event);
+    }
+
+    fn export_figures(&mut self) {
+        self.figures.export(&self.writer.stats());
     }
 
     fn admit(&mut self, now: Time, queued: Queued) {
@@ -173,7 +191,7 @@ impl Actor {
             }
             Queued::Flush { waiter } => Event::Flush { waiter: Waiter::Done(waiter) },
         };
-        self.writer.handle(now, event);
+        self.handle(now, event);
     }
 
     /// Hands over what is queued by now, as far as the machine takes it.
@@ -189,7 +207,7 @@ impl Actor {
 
     fn obey(&mut self, now: Time, control: Control) {
         match control {
-            Control::Event(event) => self.writer.handle(now, event),
+            Control::Event(event) => self.handle(now, event),
             Control::Ask(question) => question(&self.writer),
             Control::Watch { region, control, reply } => {
                 let positions = self.watches.entry(region).or_insert_with(|| {
@@ -210,6 +228,10 @@ impl Actor {
     }
 
     fn carry_out_effects(&mut self) {
+        // Before whoever waits for the end is answered: the process may end right after.
+        if self.ended.is_none() && self.writer.is_stopped() {
+            self.export_figures();
+        }
         while let Some(effect) = self.writer.poll_effect() {
             match effect {
                 Effect::Storage(effect) => self.requests.start(effect),
@@ -230,8 +252,10 @@ impl Actor {
             }
             Effect::Durable { region, id } => self.moved(region, id),
             Effect::Notice(told) => {
-                notice::tell(self.writer.prefix(), &told);
+                sealog_shell::tell_operator(self.writer.prefix(), &told);
                 if let Notice::Poisoned { error } = told {
+                    // It comes before the waiters' answers.
+                    self.export_figures();
                     self.end_watches(Error::Poisoned { cause: error.into() });
                 }
             }
@@ -265,5 +289,12 @@ impl Actor {
                 Queued::Flush { waiter } => answer(waiter, Err(Error::Stopped)),
             }
         }
+    }
+}
+
+/// However the log goes away, its last figures go out: with its last handle, or with its runtime.
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.export_figures();
     }
 }

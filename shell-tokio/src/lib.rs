@@ -51,12 +51,13 @@
 //! One writer at a time has a log. A later opening of the same prefix takes it over, and the
 //! earlier one gets [`Error::Fenced`] at its next object.
 //!
-//! What the log tells the operator goes to `tracing`, each event with the log's prefix and, where
-//! there is one, the key. The features `aws`, `gcp` and `azure` build in the clients of those
-//! stores for [`Wal::open_url`].
+//! What the log tells the operator goes to `tracing`: events with the target `sealog`, each with
+//! the log's `prefix` and, where there is one, the `key`. That is the feature `tracing`, which is
+//! on by default, as is `metrics`, below. The features `aws`, `gcp` and `azure` build in the
+//! clients of those stores for [`Wal::open_url`].
+#![doc = include_str!("figures.md")]
 
 mod actor;
-mod notice;
 mod open;
 mod read;
 mod submitted;

@@ -12,7 +12,6 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::actor::{Actor, Waiter};
-use crate::notice;
 use crate::wal::{Shared, Wal};
 
 pub(crate) async fn open_local(directory: PathBuf, options: Options) -> Result<Wal, Error> {
@@ -54,7 +53,7 @@ pub(crate) async fn open(
         while let Some(effect) = opening.poll_effect() {
             match effect {
                 OpeningEffect::Storage(effect) => requests.start(effect),
-                OpeningEffect::Notice(told) => notice::tell(&prefix, &told),
+                OpeningEffect::Notice(told) => sealog_shell::tell_operator(&prefix, &told),
                 OpeningEffect::Opened(recovered) => {
                     let writer = Writer::new(clock.now(), *recovered);
                     return Ok(start(writer, store, clock));

@@ -207,7 +207,7 @@ impl<W> Writer<W> {
             for waiter in batch.waits {
                 self.emit(Effect::Ack { waiter, answer: Answer::Done });
             }
-            self.failed.forget_below(self.catalog.boundary());
+            self.failed.indexed(batch.link.sequence, self.catalog.boundary());
             if self.watched.is_empty() {
                 continue;
             }

@@ -21,15 +21,18 @@ pub(super) struct Warned {
     slow_create: Option<Time>,
 }
 
+/// What the entries of an append take of an object.
+pub(super) fn size_of(append: &Append) -> u64 {
+    append.entries().map(|(_, payload)| (ENTRY_HEADER_LEN + payload.len()) as u64).sum()
+}
+
 impl<W> Writer<W> {
-    /// Whether a threshold of `enqueued` holds the append back. One that is larger than the
+    /// Whether a threshold of `enqueued` holds an append of this size back. One that is larger than the
     /// threshold is admitted when nothing is pending.
-    pub(super) fn is_over_threshold(&self, append: &Append) -> bool {
+    pub(super) fn is_over_threshold(&self, size: u64) -> bool {
         if self.options.ack_mode != AckMode::Enqueued || self.stats.unpersisted_bytes == 0 {
             return false;
         }
-        let entries = append.entries();
-        let size: u64 = entries.map(|(_, payload)| (ENTRY_HEADER_LEN + payload.len()) as u64).sum();
         self.stats.unpersisted_bytes.saturating_add(size) > self.options.max_unpersisted_bytes
             || self
                 .oldest()

@@ -3,11 +3,17 @@
 
 mod calls;
 mod create;
+mod enqueued;
+mod failing;
 mod guard;
 mod random;
 mod regressions;
 mod seal;
+mod stalling;
 mod stop;
+mod stopping_enqueued;
+mod waiting;
+mod warning;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -37,6 +43,11 @@ const START: ObjectSeq = ObjectSeq(5);
 /// Options under which a batch leaves as soon as it is there.
 fn at_once() -> Options {
     Options { linger: Duration::ZERO, flush_interval: Duration::ZERO, ..Options::default() }
+}
+
+/// The same, where admission is what is acknowledged.
+fn enqueued() -> Options {
+    Options { ack_mode: AckMode::Enqueued, ..at_once() }
 }
 
 fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
@@ -117,6 +128,15 @@ impl Log {
             }
             Effect::Durable { region, id } => format!("durable {region}: {}", short(id)),
             Effect::Notice(Notice::Hole(hole)) => format!("hole in region {}", hole.region),
+            Effect::Notice(Notice::Failing { error }) => format!("failing: {}", kind(&error)),
+            Effect::Notice(Notice::Healthy) => "healthy".into(),
+            Effect::Notice(Notice::Stalled { appends, age, backlog }) => {
+                format!("{appends} stalled for {age:?}, {backlog} B")
+            }
+            Effect::Notice(Notice::SlowCreate { key, age, backlog }) => {
+                let name = key.strip_prefix("log/objects/").unwrap_or_default();
+                format!("{} slow for {age:?}, {backlog} B", name.trim_start_matches('0'))
+            }
             Effect::Notice(_) => return None,
         })
     }
@@ -153,6 +173,11 @@ impl Log {
     fn obsolete(&mut self, region: u64, id: EntryId) -> Vec<String> {
         let waiter = self.waiter();
         self.handle(Event::Obsolete { region: RegionId(region), id, waiter })
+    }
+
+    fn wait(&mut self, region: u64, id: EntryId) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::WaitDurable { region: RegionId(region), id, waiter })
     }
 
     /// Time passes, and a tick comes.
@@ -258,6 +283,7 @@ fn kind(error: &Error) -> String {
             format!("Fenced by {theirs} {}", writer.as_deref().unwrap_or("?"))
         }
         Error::Corrupted { part, .. } => format!("Corrupted {part}"),
+        Error::Lost { entries, .. } => format!("Lost {entries} entries"),
         other => {
             let debug = format!("{other:?}");
             debug.split([' ', '{']).next().unwrap_or_default().to_string()

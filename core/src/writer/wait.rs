@@ -16,6 +16,8 @@ struct FailedRange {
     first: ObjectSeq,
     last: ObjectSeq,
     error: Error,
+    /// The first object that was indexed after it.
+    followed_by: Option<ObjectSeq>,
 }
 
 impl FailedSequences {
@@ -26,13 +28,23 @@ impl FailedSequences {
                 range.last = last;
                 range.error = error.clone();
             }
-            _ => self.0.push_back(FailedRange { first, last, error: error.clone() }),
+            _ => {
+                let error = error.clone();
+                self.0.push_back(FailedRange { first, last, error, followed_by: None });
+            }
         }
     }
 
-    /// Below the boundary nobody waits for anything.
-    pub(super) fn forget_below(&mut self, boundary: ObjectSeq) {
-        while self.0.front().is_some_and(|range| range.last < boundary) {
+    /// An object was indexed, with which the boundary is here. It passes what was never indexed as
+    /// soon as nothing before that is live, so a range is kept until what followed it is obsolete
+    /// too: then nobody waits for it any more.
+    pub(super) fn indexed(&mut self, sequence: ObjectSeq, boundary: ObjectSeq) {
+        for range in self.0.iter_mut().rev().take_while(|range| range.followed_by.is_none()) {
+            range.followed_by = Some(sequence);
+        }
+        let obsolete =
+            |range: &FailedRange| range.followed_by.is_some_and(|object| object < boundary);
+        while self.0.front().is_some_and(obsolete) {
             self.0.pop_front();
         }
     }
@@ -90,15 +102,18 @@ mod tests {
         let seq = ObjectSeq;
         failed.add(seq(5), seq(6), &Error::Stopped);
         failed.add(seq(7), seq(7), &Error::SequenceExhausted);
+        assert_eq!(failed.0.len(), 1);
+        failed.indexed(seq(8), seq(8));
         failed.add(seq(10), seq(12), &Error::Stopped);
-        assert_eq!(failed.0.len(), 2);
         let known = |failed: &FailedSequences| -> alloc::vec::Vec<u64> {
             (0..20).filter(|sequence| failed.error(seq(*sequence)).is_some()).collect()
         };
         assert_eq!(known(&failed), [5, 6, 7, 10, 11, 12]);
-        failed.forget_below(seq(7));
-        assert_eq!(known(&failed), [5, 6, 7, 10, 11, 12]);
-        failed.forget_below(seq(8));
+        failed.indexed(seq(13), seq(8));
+        assert_eq!(known(&failed), [5, 6, 7, 10, 11, 12], "8 is needed still");
+        failed.indexed(seq(14), seq(13));
         assert_eq!(known(&failed), [10, 11, 12]);
+        failed.indexed(seq(15), seq(14));
+        assert_eq!(known(&failed), [0; 0]);
     }
 }

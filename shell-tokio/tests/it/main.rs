@@ -3,6 +3,10 @@
 
 mod bad_input;
 mod dropping;
+#[cfg(feature = "metrics")]
+mod figures;
+#[cfg(feature = "tracing")]
+mod notices;
 mod ownership;
 mod reading;
 mod round_trip;

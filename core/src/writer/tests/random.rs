@@ -1,5 +1,6 @@
 //! Whatever the events: no panic, the invariants hold, every waiter is answered exactly once, and
-//! the same events give the same effects.
+//! the same events give the same effects; in `enqueued` what was acknowledged becomes durable in
+//! order, or stop says how much of it did not.
 
 use alloc::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ enum Step {
     Append { region: u64, len: usize, many: bool },
     Flush,
     Obsolete { region: u64, sequence: u64 },
+    Wait { region: u64, sequence: u64 },
     Stop,
     Tick { millis: u64 },
     Answer { which: usize, how: u8 },
@@ -26,8 +28,10 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(region, len, many)| Step::Append { region, len, many }),
         2 => Just(Step::Flush),
         1 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Obsolete { region, sequence }),
+        2 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Wait { region, sequence }),
         1 => Just(Step::Stop),
-        4 => (0..400u64).prop_map(|millis| Step::Tick { millis }),
+        4 => prop_oneof![4 => 0..400u64, 1 => Just(6_000u64)]
+            .prop_map(|millis| Step::Tick { millis }),
         10 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Step::Answer { which, how }),
         1 => (0..60u64, any::<u8>()).prop_map(|(id, kind)| Step::Nonsense { id, kind }),
         1 => (0..30u64).prop_map(|sequence| Step::Judge { sequence }),
@@ -73,6 +77,18 @@ fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
     }
 }
 
+/// The answer of a store in which nothing else is.
+fn good_answer(effect: &StorageEffect) -> StorageAnswer {
+    let id = effect.id();
+    match effect {
+        StorageEffect::PutObject { .. } => StorageAnswer::CreateResult { id, result: Ok(()) },
+        StorageEffect::List { .. } => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        StorageEffect::ReadBack { .. } | StorageEffect::FetchRange { .. } => {
+            effect.failed(StoreError::new(StoreErrorKind::NotFound))
+        }
+    }
+}
+
 fn prefix() -> Prefix {
     Prefix::new("log").unwrap()
 }
@@ -92,13 +108,39 @@ fn nonsense(id: u64, kind: u8) -> StorageAnswer {
     }
 }
 
-/// Runs the steps, then abandons the writer, and returns every effect as text.
+/// What was acknowledged, and who waits for stop.
+#[derive(Default)]
+struct Model {
+    acknowledged: u64,
+    stops: BTreeSet<u32>,
+}
+
+impl Model {
+    /// Stop was answered: what it says is lost is what was acknowledged and is not durable.
+    fn stopped(&self, log: &Log, lost: u64) {
+        let stats = log.writer.stats();
+        let durable = stats.object_entries.sum() as u64;
+        assert_eq!(
+            self.acknowledged - durable,
+            lost,
+            "of {} acknowledged entries",
+            self.acknowledged
+        );
+        assert_eq!((stats.unpersisted_bytes, stats.in_flight_creates), (0, 0));
+    }
+}
+
+/// Runs the steps, and then on until everybody is answered, and returns every effect as text.
 fn run(options: Options, steps: &[Step]) -> Vec<String> {
     let mut log = Log::new(options);
     let mut trace = Vec::new();
     let mut open = BTreeSet::new();
     let mut appended: Vec<(u32, u64)> = Vec::new();
-    for step in steps.iter().cloned().map(Some).chain([None]) {
+    let mut model = Model::default();
+    let mut steps = steps.iter().cloned();
+    let mut ended = false;
+    while !ended {
+        let step = steps.next();
         let waiter = log.calls + 1;
         let event = match step.clone() {
             Some(Step::Append { region, len, many }) => {
@@ -119,7 +161,15 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                 let (region, id) = (RegionId(region), id(sequence, 2));
                 Event::Obsolete { region, id, waiter: log.waiter() }
             }
-            Some(Step::Stop) => Event::Stop { waiter: log.waiter() },
+            Some(Step::Wait { region, sequence }) => {
+                let (region, id) = (RegionId(region), id(sequence, 2));
+                Event::WaitDurable { region, id, waiter: log.waiter() }
+            }
+            Some(Step::Stop) => {
+                let waiter = log.waiter();
+                model.stops.insert(waiter);
+                Event::Stop { waiter }
+            }
             Some(Step::Tick { millis }) => {
                 log.now = log.now.after(Duration::from_millis(millis));
                 Event::Tick
@@ -144,7 +194,17 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                 Event::SegmentReadFailed { segment, waiter: log.waiter() }
             }
             Some(Step::Watch { region }) => Event::Watch { region: RegionId(region) },
+            // From here on all goes well, until nothing is left to do.
+            None if !log.requests.is_empty() => {
+                Event::Storage(good_answer(&log.requests.remove(0)))
+            }
+            None if log.writer.next_tick().is_some() => {
+                log.now = log.writer.next_tick().map_or(log.now, |tick| log.now.max(tick));
+                Event::Tick
+            }
             None => {
+                assert!(open.is_empty(), "nothing is left to do, and waiters {open:?} wait");
+                ended = true;
                 log.writer.abandon();
                 Event::Tick
             }
@@ -162,10 +222,23 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                     if let Answer::Appended(Appended::One(id)) = answer {
                         appended.push((*waiter, id.0));
                     }
+                    match answer {
+                        Answer::Appended(ids) => model.acknowledged += ids.ids().len() as u64,
+                        Answer::Done if model.stops.contains(waiter) => model.stopped(&log, 0),
+                        Answer::Done | Answer::Verdict(_) => {}
+                    }
                 }
-                Effect::FailWaiters { waiters, .. } => {
+                Effect::FailWaiters { waiters, error, .. } => {
                     for waiter in waiters {
                         assert!(open.remove(waiter), "waiter {waiter} was answered twice");
+                        match error {
+                            _ if !model.stops.contains(waiter) => {}
+                            Error::Lost { entries, .. } => model.stopped(&log, *entries),
+                            error => {
+                                assert!(matches!(error, Error::Poisoned { .. }), "{error}");
+                                model.stopped(&log, 0);
+                            }
+                        }
                     }
                 }
                 Effect::Storage(effect) => {
@@ -184,7 +257,6 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
             assert!(!due, "ticked, and due again");
         }
     }
-    assert!(open.is_empty(), "waiters {open:?} were never answered");
     assert!(appended.is_sorted(), "acknowledged out of order: {appended:?}");
     trace
 }
@@ -199,8 +271,16 @@ proptest! {
         max_batch_bytes in prop_oneof![Just(1u64), Just(300), Just(1 << 20)],
         retry_for in prop_oneof![Just(0u64), Just(300), Just(2000)],
         at_once in any::<bool>(),
+        enqueued in any::<bool>(),
+        max_unpersisted_bytes in prop_oneof![Just(1u64), Just(400), Just(64 << 20)],
+        max_unpersisted_age in prop_oneof![Just(1u64), Just(300), Just(8000)],
+        stop_deadline in prop_oneof![Just(0u64), Just(300), Just(10_000)],
     ) {
         let options = Options {
+            ack_mode: if enqueued { AckMode::Enqueued } else { AckMode::Durable },
+            max_unpersisted_bytes,
+            max_unpersisted_age: Duration::from_millis(max_unpersisted_age),
+            stop_deadline: Duration::from_millis(stop_deadline),
             max_in_flight,
             max_batch_bytes,
             retry_for: Duration::from_millis(retry_for),
