@@ -2,7 +2,12 @@
 
 pub mod child;
 pub mod entries;
+pub mod explore;
 pub mod hooked;
+pub mod model;
+pub mod place;
+pub mod proxy;
+pub mod sim;
 pub mod model;
 pub mod place;
 pub mod proxy;
