@@ -8,10 +8,6 @@ pub mod model;
 pub mod place;
 pub mod proxy;
 pub mod sim;
-pub mod model;
-pub mod place;
-pub mod proxy;
-pub mod sim;
 
 use std::fs;
 use std::path::{Path, PathBuf};
