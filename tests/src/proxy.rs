@@ -251,11 +251,11 @@ impl Incoming {
     }
 
     fn length(&self) -> usize {
-        let lengths = self.head.lines().filter_map(|line| {
+        let mut lengths = self.head.lines().filter_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
         });
-        lengths.last().unwrap_or(0)
+        lengths.next_back().unwrap_or(0)
     }
 
     async fn body(&mut self, client: &mut TcpStream) -> io::Result<()> {

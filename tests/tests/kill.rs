@@ -53,7 +53,7 @@ async fn run_until_killed(place: &Place, run: u64, random: &mut Random) -> Vec<S
     let open = Order::open(place, &format!("run {run}"), Settings::default());
     child.order(&[open, append]).await;
     let mut said = Vec::new();
-    let while_opening = run % 5 == 0;
+    let while_opening = run.is_multiple_of(5);
     if !while_opening {
         let acks = 1 + random.below(400) as usize;
         // The first report is that the log is open.
