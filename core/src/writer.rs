@@ -240,9 +240,9 @@ impl<W> Writer<W> {
     /// at once, rather than queued. The first one that a threshold of `enqueued` holds back is
     /// queued all the same: it is what seals the open batch, if nothing else is under way.
     pub fn accepts_appends(&self) -> bool {
-        let blocked = !self.queue.is_empty() || self.floor.is_some() || self.fencing.is_some();
+        let blocked = !self.queue.is_empty() || self.floor.is_some();
         let full = self.open.as_ref().is_some_and(|open| self.is_full(open)) && !self.has_room();
-        !blocked && !full
+        self.fencing.is_none() && (self.may_write().is_err() || !blocked && !full)
     }
 
     /// Gives back every waiter, failed as stopped: for a shell that goes away without a stop. Like
