@@ -13,7 +13,7 @@ use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
 use crate::format::{Header, MIN_OBJECT_LEN};
 use crate::options::AckMode;
-use crate::types::Link;
+use crate::types::{Link, ObjectSeq};
 
 impl<W> Writer<W> {
     /// Starts what may start: repeats that are due, then new creates while a slot is free.
@@ -102,7 +102,7 @@ impl<W> Writer<W> {
                 return self.fence(key, link, theirs, size);
             }
             (CreateOutcome::Foreign, Ok(found)) => {
-                Some(Error::corrupted(key, not_an_object(&found, link)))
+                Some(Error::corrupted(key, not_an_object(&found, link.sequence)))
             }
             (CreateOutcome::Refused, Err(source)) => {
                 Some(Error::Store { operation: Operation::ReadBack, key, source })
@@ -314,7 +314,7 @@ impl<W> Writer<W> {
 }
 
 /// Says what is wrong with what stands at an object's key.
-fn not_an_object(found: &ReadBack, link: Link) -> DecodeError {
+pub(super) fn not_an_object(found: &ReadBack, sequence: ObjectSeq) -> DecodeError {
     if found.size < MIN_OBJECT_LEN {
         let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
         return DecodeError::new(Part::Object, reason);
@@ -323,10 +323,7 @@ fn not_an_object(found: &ReadBack, link: Link) -> DecodeError {
         Err(error) => error,
         Ok(header) => DecodeError::new(
             Part::Header,
-            format!(
-                "expected sequence {} as the key says, found {}",
-                link.sequence, header.sequence
-            ),
+            format!("expected sequence {sequence} as the key says, found {}", header.sequence),
         ),
     }
 }

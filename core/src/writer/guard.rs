@@ -5,8 +5,10 @@
 //! indexed before every object above the last indexed one was looked at.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::create::not_an_object;
 use super::pipeline::Create;
 use super::{Effect, Writer};
 use crate::error::{Error, Operation, StoreError, StoreErrorKind};
@@ -77,14 +79,16 @@ impl<W> Writer<W> {
         let Create::Looking(looks) = &mut batch.create else { return };
         let Some(sequence) = looks.remove(&id) else { return };
         let key = self.prefix.object_key(sequence);
-        match result.map(|found| (decode(sequence, &found), found.size)) {
-            Ok((Some(header), size)) if header.epoch > self.epoch => {
-                self.fence(key, header.link(), header.epoch, size);
+        match result.map(|found| (decode(sequence, &found), found)) {
+            Ok((Some(header), found)) if header.epoch > self.epoch => {
+                self.fence(key, header.link(), header.epoch, found.size);
             }
             Ok((Some(_), _)) => self.end_guard(link),
-            // What cannot be told may be later.
-            Ok((None, _)) => {
-                let source = StoreError::new(StoreErrorKind::Transient);
+            // What cannot be told may be later. If it stays, only its text leads to it.
+            Ok((None, found)) => {
+                let cause: Arc<dyn core::error::Error + Send + Sync> =
+                    Arc::new(not_an_object(&found, sequence));
+                let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
                 self.guard_failed(link, Operation::ReadBack, key, source);
             }
             Err(source) => self.guard_failed(link, Operation::ReadBack, key, source),
