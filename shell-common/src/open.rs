@@ -105,7 +105,7 @@ pub fn open_url(
     options: Vec<(String, String)>,
     must_exist: bool,
 ) -> Result<Location, Error> {
-    let parsed = Url::parse(url).map_err(|error| invalid_url(url, error))?;
+    let parsed = Url::parse(url).map_err(|error| invalid_url(&without_secrets(url), error))?;
     // What errors show of it: passwords do not belong there.
     let mut shown = parsed.clone();
     let _ = shown.set_password(None);
@@ -114,6 +114,12 @@ pub fn open_url(
 
     let (scheme, path) =
         ObjectStoreScheme::parse(&parsed).map_err(|error| invalid_url(shown, error))?;
+    // What would be left out must not make a URL name another log than it seems to.
+    let local = matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory);
+    if parsed.fragment().is_some() || local && parsed.query().is_some() {
+        let reason = "a # or ? begins no part of a name: write %23 or %3F for it";
+        return Err(invalid_url(shown, reason));
+    }
     if scheme == ObjectStoreScheme::Local {
         let directory = parsed
             .to_file_path()
@@ -196,6 +202,18 @@ fn remote(
 #[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
 fn not_built_in(url: &str, feature: &str) -> Error {
     invalid_url(url, format!("this program was built without the feature {feature:?}"))
+}
+
+/// Of a text that is no URL, what may be shown.
+fn without_secrets(text: &str) -> String {
+    let text = text.split_once('?').map_or(text, |(before, _)| before);
+    match text.split_once("://") {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, rest)) => format!("{scheme}://{rest}"),
+            None => text.into(),
+        },
+        None => text.into(),
+    }
 }
 
 fn invalid_url(url: &str, reason: impl fmt::Display) -> Error {
@@ -335,6 +353,21 @@ mod tests {
         }
         let error = at("https://name:secret@host/prefix?token=secret").unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
+        let error = at("s3://name:secret@a bucket/prefix?token=secret").unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_url_with_a_fragment_or_a_query_names_no_other_log() {
+        let parent = tempfile::tempdir().unwrap();
+        let base = Url::from_directory_path(parent.path()).unwrap();
+        let base = base.as_str();
+        let urls = [format!("{base}log#2"), format!("{base}log?2"), "memory:///log#2".into()];
+        for url in urls.iter().map(String::as_str).chain(["s3://bucket/log#2"]) {
+            let error = at(url).unwrap_err();
+            assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");
+        }
+        assert!(!parent.path().join("log").exists());
     }
 
     #[cfg(not(feature = "aws"))]
