@@ -29,8 +29,8 @@ pub struct Location {
 ///
 /// The store is the directory's parent and the prefix its name, so that a directory and its
 /// `file://` URL name the same log. Symbolic links are resolved. A directory that is missing is
-/// made, and made durable, its parents too; with `must_exist` it is not. Blocks on the file
-/// system.
+/// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
+/// durable in its parent. Blocks on the file system.
 ///
 /// # Errors
 ///
@@ -73,6 +73,15 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
     }
     let prefix = prefix_of(&canonical, directory)?;
     let parent = canonical.parent().unwrap_or(&canonical);
+    // Whoever made them, also a process that was killed before it made them durable: what the log
+    // acknowledges must not be lost together with its directory.
+    for directory in [&canonical, parent] {
+        match sync_directory(directory) {
+            // It need not be ours to read, nor on a file system that syncs directories.
+            Err(error) if is_no_failed_sync(&error) => {}
+            synced => synced.map_err(refused)?,
+        }
+    }
     let store = LocalFileSystem::new_with_prefix(parent).map_err(|error| Error::Store {
         operation: Operation::List,
         key: directory.to_string_lossy().into(),
@@ -250,6 +259,11 @@ fn create_durably(directory: &FilePath) -> io::Result<()> {
         }
         _ => sync_directory(parent),
     }
+}
+
+fn is_no_failed_sync(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(error.kind(), PermissionDenied | Unsupported | InvalidInput)
 }
 
 #[cfg(unix)]
