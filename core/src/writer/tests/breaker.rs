@@ -58,3 +58,24 @@ fn a_guard_that_meets_what_is_no_object_says_what_it_met() {
     let error = error.expect("the append failed");
     assert!(error.contains("00009.wal") && error.contains("found 5"), "{error}");
 }
+
+/// In `enqueued` a stale object ends the log: an error that says "the log goes on, retry" is untrue.
+#[test]
+fn what_ends_the_log_is_not_told_as_something_that_passes() {
+    let mut log = Log::new(Options { ack_mode: AckMode::Enqueued, ..at_once() });
+    log.append(1, "a");
+    log.flush();
+    log.fails(6, StoreErrorKind::Exists);
+    let id = log.take(6).id();
+    let stale = bare_object(6, 2);
+    let found = ReadBack { size: stale.len() as u64, header: stale.slice(..54) };
+    let answer = StorageAnswer::ReadBackResult { id, result: Ok(found) };
+    log.writer.handle(log.now, Event::Storage(answer));
+    let error = core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {
+        Effect::FailWaiters { error, .. } => Some(error),
+        _ => None,
+    });
+    let error = error.expect("the flush failed");
+    assert!(matches!(log.writer.state, State::Poisoned(_)));
+    assert!(!error.is_retryable() && !error.to_string().contains("goes on"), "{error}");
+}
