@@ -91,10 +91,12 @@ pub struct Writer<W> {
     /// In `enqueued`: what writes fail with while the store refuses creates.
     failing: Option<Error>,
     failed: FailedSequences,
-    /// Why a create was repeated last.
-    last_failure: Option<Error>,
     /// In `enqueued`: acknowledged entries that were dropped.
     lost_entries: u64,
+    /// How the create of the first of them failed last.
+    loss_cause: Option<Error>,
+    /// A guard found no object at this sequence; the download may have been damaged.
+    suspect: Option<ObjectSeq>,
     warned: Warned,
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
@@ -154,8 +156,9 @@ impl<W> Writer<W> {
             fencing: None,
             failing: None,
             failed: FailedSequences::default(),
-            last_failure: None,
             lost_entries: 0,
+            loss_cause: None,
+            suspect: None,
             warned: Warned::default(),
             stops: Vec::new(),
             watched: BTreeSet::new(),

@@ -84,8 +84,15 @@ impl<W> Writer<W> {
                 self.fence(key, header.link(), header.epoch, found.size);
             }
             Ok((Some(_), _)) => self.end_guard(link),
-            // What cannot be told may be later. If it stays, only its text leads to it.
+            // What is no object twice is none, and nobody can tell that it is harmless.
+            Ok((None, found)) if self.suspect == Some(sequence) => {
+                self.stats.create_failures_total += 1;
+                self.stats.create_conflicts_total += 1;
+                self.pipeline.end_looks(link);
+                self.poison(Error::corrupted(key, not_an_object(&found, sequence)));
+            }
             Ok((None, found)) => {
+                self.suspect = Some(sequence);
                 let cause: Arc<dyn core::error::Error + Send + Sync> =
                     Arc::new(not_an_object(&found, sequence));
                 let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
