@@ -319,7 +319,7 @@ impl<W> Writer<W> {
         Stats {
             indexed_objects: self.catalog.object_count(),
             indexed_bytes: self.catalog.byte_count(),
-            failing: u64::from(self.failing.is_some()),
+            failing: u64::from(self.failing.is_some() && self.is_active()),
             in_flight_creates: self.pipeline.slots() as u64,
             reclaim_boundary: self.catalog.boundary().0,
             ..self.stats.clone()

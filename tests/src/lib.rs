@@ -4,6 +4,7 @@ pub mod child;
 pub mod entries;
 pub mod explore;
 pub mod hooked;
+pub mod matrix;
 pub mod model;
 pub mod place;
 pub mod proxy;

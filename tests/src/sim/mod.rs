@@ -10,7 +10,7 @@
 pub mod history;
 pub mod journal;
 pub mod plan;
-mod reader;
+pub(crate) mod reader;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ pub(super) struct Span {
 }
 
 /// Reads these regions whole.
-pub(super) fn read_all(
+pub(crate) fn read_all(
     writer: &mut Writer<Waiter>,
     store: &mut ModelStore,
     now: Time,

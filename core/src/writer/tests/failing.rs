@@ -150,6 +150,7 @@ fn a_stale_a_later_and_a_foreign_object_poison() {
         assert_eq!(log.finds(7, &object), [""; 0], "whoever waited was told before");
         assert_eq!(log.append(1, "x"), [format!("fail [7]: Poisoned {cause}, NotWritten")]);
         assert_eq!(log.writer.next_tick(), None);
+        assert_eq!(log.stats().failing, 0, "it is worse than that");
         assert_eq!(log.stop(), ["fail [8]: Lost 3 entries, NotWritten"]);
     }
 }

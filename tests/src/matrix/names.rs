@@ -1,0 +1,142 @@
+//! The rows of the tables and the rules of DESIGN.md sections 5, 7 and 14, and the situations that
+//! users of such logs met, by name: each has a case in the matrix, or says where it is.
+
+/// Where the cases of a name are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the matrix.
+    Here,
+    /// Not yet: it belongs to what is named here.
+    Later(&'static str),
+    /// Tested elsewhere, for this reason.
+    Elsewhere(&'static str),
+}
+
+use Place::{Elsewhere, Here, Later};
+
+const RELEASES: Place = Later("release records");
+const RECLAIM: Place = Later("reclaiming");
+const OPENING: Place = Elsewhere("core/src/opening/tests: no writer is there yet");
+
+/// All of them.
+pub const NAMES: &[(&str, Place)] = &[
+    // Section 5, how the outcome of a create is known.
+    ("known: created, the put succeeded", Here),
+    ("known: created, the header at the key is ours", Here),
+    ("known: transient, the key is absent", Here),
+    ("known: transient, the read-back failed", Here),
+    ("known: refused, the put", Here),
+    ("known: refused, the read-back", Here),
+    ("known: stale", Here),
+    ("known: fenced, our epoch and not ours", Here),
+    ("known: fenced, a later epoch", Here),
+    ("known: foreign, no object", Here),
+    ("known: foreign, fewer than 90 bytes", Here),
+    // Section 5, what comes of it.
+    ("durable: created", Here),
+    ("durable: transient, repeated", Here),
+    ("durable: transient, rolled back", Here),
+    ("durable: refused", Here),
+    ("durable: stale", Here),
+    ("durable: fenced", Here),
+    ("durable: foreign", Here),
+    ("durable: created at the last sequence", Here),
+    ("enqueued: created", Here),
+    ("enqueued: transient", Here),
+    ("enqueued: refused", Here),
+    ("enqueued: stale", Here),
+    ("enqueued: fenced", Here),
+    ("enqueued: foreign", Here),
+    ("enqueued: created at the last sequence", Here),
+    (
+        "the catalog refuses the batch",
+        Elsewhere("core/src/catalog/tests: ids of a writer ascend, so none does"),
+    ),
+    // Section 5, in words.
+    ("thresholds: bytes", Here),
+    ("thresholds: age", Here),
+    ("thresholds: larger than the threshold", Here),
+    ("wait_durable: a failed id is never certified", Here),
+    ("wait_durable: above everything handed out", Here),
+    ("obsolete: the watermark is clamped in enqueued", Here),
+    ("obsolete: unsettled", Here),
+    ("obsolete: no room above it", Here),
+    // Section 6.
+    ("releases: every row of section 6's table", RELEASES),
+    // Section 7.
+    ("stop, durable: what was not started is dropped", Here),
+    ("stop, durable: creates in flight run out", Here),
+    ("stop, enqueued: the backlog is uploaded", Here),
+    ("stop, enqueued: repeated until the deadline", Here),
+    ("stop, enqueued: in a failing log", Here),
+    ("stop, enqueued: running attempts finish after the deadline", Here),
+    ("stop: what was acknowledged and dropped is lost", Here),
+    ("stop: a poisoned log answers its poison", Here),
+    ("stop: durability waiters fail at the end", Here),
+    ("stop: every caller gets the same answer", Here),
+    ("stop: the last object, with records alone", RELEASES),
+    // Section 14.
+    ("failing: obsolete that needs no floor, and one that does", Here),
+    ("failing: a create succeeds, whichever batch's", Here),
+    ("failing: stale", Here),
+    ("failing: fenced", Here),
+    ("failing: foreign", Here),
+    ("failing: tick", Here),
+    ("waiting for a floor: append", Here),
+    ("waiting for a floor: release", RELEASES),
+    ("waiting for a floor: a second obsolete that needs one", Here),
+    ("waiting for a floor: pipeline empty by roll back", Here),
+    ("waiting for a floor: failing", Here),
+    ("waiting for a floor: stop", Here),
+    ("waiting for a floor: poison", Here),
+    ("poisoned: create result", Here),
+    ("poisoned: delete result", RECLAIM),
+    (
+        "poisoned: failed segment read",
+        Elsewhere("core/src/writer/tests/calls: a damaged object is no fault of a create"),
+    ),
+    ("poisoned: stop", Here),
+    ("poisoned, then stopped: any call", Here),
+    ("stopping: flush, obsolete, new wait", Here),
+    ("stopping: release", RELEASES),
+    (
+        "stopping: failed segment read",
+        Elsewhere("core/src/writer/tests/calls: a damaged object is no fault of a create"),
+    ),
+    ("stopping, durable: transient", Here),
+    ("the last object of stop: created, transient, anything else", RELEASES),
+    ("stopping or exhausted, records left, no sequence left", RELEASES),
+    ("exhausted: append", Here),
+    ("exhausted: obsolete without floor", Here),
+    ("exhausted: release, carrier", RECLAIM),
+    ("exhausted: the last create is rolled back", Here),
+    ("stopped: anything late", Here),
+    ("delete: not found, refused, timed out, answered after stop or poison", RECLAIM),
+    ("carrier: transient or refused", RECLAIM),
+    ("guarded batch pending: roll back", Here),
+    ("guarded batch pending: poison", Here),
+    ("guarded batch pending: stop", Here),
+    ("guarded batch pending: failing", Here),
+    ("guarded batch pending: a second skip", Here),
+    ("opening: the claim's key holds a short or foreign object", OPENING),
+    ("opening: dropped at any point", OPENING),
+    // What users of such logs met.
+    ("met 1: stored, and the client that retried says AlreadyExists", Here),
+    ("met 2: AlreadyExists, and the key is absent", Here),
+    ("met 3: twenty failures that may pass, of every kind", Here),
+    ("met 4: stored, response and read-back lost, rolled back", Here),
+    ("met 5: a batch rolls back while the next is under way", Here),
+    ("met 6: a create hangs until its time limit while later ones are created", Here),
+    ("met 7: the future of an append is dropped", Here),
+    ("met 8: a later epoch during stop", Here),
+    ("met 9: an append between stop and the log seeing it", Here),
+    ("met 9: a release between stop and the log seeing it", RELEASES),
+    ("met 10: the last sequence", Here),
+    ("met 11: positions run out", Here),
+    (
+        "met 12: small slices of large buffers",
+        Elsewhere("tests/tests/memory.rs: it counts allocations"),
+    ),
+    ("met 13: an object of zero, 5 and 89 bytes", Here),
+    ("met 14: 64 appends behind a full pipeline", Here),
+];
