@@ -1,5 +1,6 @@
 //! The Writer machine: state and dispatch (DESIGN.md section 5).
 
+mod admit;
 mod create;
 mod failing;
 mod fence;
@@ -7,6 +8,7 @@ mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
+mod seal;
 mod stall;
 mod stop;
 mod wait;
@@ -16,21 +18,20 @@ use alloc::sync::Arc;
 use alloc::vec::{self, Vec};
 use core::time::Duration;
 
+use self::admit::QueuedAppend;
 use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
 use self::stall::Warned;
 use self::wait::FailedSequences;
-use crate::batch::{Batch, WaitingAppend, entries_per_region};
+use crate::batch::{Batch, WaitingAppend};
 use crate::catalog::{Catalog, RegionInfo};
-use crate::error::{AppendUnit, Error, Outcome};
-use crate::event::{
-    Answer, Append, Appended, Effect, Event, Notice, RequestId, StorageAnswer, Verdict,
-};
+use crate::error::{Error, Outcome};
+use crate::event::{Answer, Effect, Event, Notice, RequestId, StorageAnswer, Verdict};
 use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
-use crate::options::{AckMode, Options};
+use crate::options::Options;
 use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
 use crate::rules::Rules;
 use crate::stats::Stats;
@@ -90,10 +91,12 @@ pub struct Writer<W> {
     /// In `enqueued`: what writes fail with while the store refuses creates.
     failing: Option<Error>,
     failed: FailedSequences,
-    /// Why a create was repeated last.
-    last_failure: Option<Error>,
     /// In `enqueued`: acknowledged entries that were dropped.
     lost_entries: u64,
+    /// How the create of the first of them failed last.
+    loss_cause: Option<Error>,
+    /// A guard found no object at this sequence; the download may have been damaged.
+    suspect: Option<ObjectSeq>,
     warned: Warned,
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
@@ -122,31 +125,6 @@ enum State {
     Stopped(Option<Error>),
     /// The first terminal error, which stays.
     Poisoned(Arc<Error>),
-}
-
-#[derive(Clone, Debug)]
-struct QueuedAppend<W> {
-    append: Append,
-    /// What its entries take of an object: known, since it is asked at every event while the append
-    /// waits.
-    size: u64,
-    waiter: W,
-    arrived: Time,
-}
-
-/// Whether an append goes into the open batch now.
-enum Admission {
-    Now,
-    Later,
-    /// There is no sequence left for a batch that could take it.
-    Never,
-}
-
-/// What became of an append that was tried.
-enum Tried {
-    Admitted,
-    Queued,
-    Refused,
 }
 
 impl<W> Writer<W> {
@@ -178,8 +156,9 @@ impl<W> Writer<W> {
             fencing: None,
             failing: None,
             failed: FailedSequences::default(),
-            last_failure: None,
             lost_entries: 0,
+            loss_cause: None,
+            suspect: None,
             warned: Warned::default(),
             stops: Vec::new(),
             watched: BTreeSet::new(),
@@ -264,12 +243,9 @@ impl<W> Writer<W> {
     /// at once, rather than queued. The first one that a threshold of `enqueued` holds back is
     /// queued all the same: it is what seals the open batch, if nothing else is under way.
     pub fn accepts_appends(&self) -> bool {
-        if self.fencing.is_none() && self.may_write().is_err() {
-            return true;
-        }
-        let blocked = !self.queue.is_empty() || self.floor.is_some() || self.fencing.is_some();
+        let blocked = !self.queue.is_empty() || self.floor.is_some();
         let full = self.open.as_ref().is_some_and(|open| self.is_full(open)) && !self.has_room();
-        !blocked && !full
+        self.fencing.is_none() && (self.may_write().is_err() || !blocked && !full)
     }
 
     /// Gives back every waiter, failed as stopped: for a shell that goes away without a stop. Like
@@ -431,110 +407,6 @@ impl<W> Writer<W> {
         assert_eq!(self.stats.unpersisted_bytes, sealed + open);
     }
 
-    fn append(&mut self, append: Append, waiter: W) {
-        if let Err(error) = self.is_admissible(&append) {
-            self.stats.rejected_appends_total += 1;
-            return self.fail(waiter, error);
-        }
-        if append.entries().len() == 0 {
-            let answer = Answer::Appended(Appended::Many(Vec::new()));
-            return self.emit(Effect::Ack { waiter, answer });
-        }
-        let size = stall::size_of(&append);
-        let queued = QueuedAppend { append, size, waiter, arrived: self.now };
-        if !self.queue.is_empty() {
-            self.queue.push_back(queued);
-            self.stats.stalled_appends_total += 1;
-        } else if let Tried::Queued = self.admit_or_queue(queued) {
-            self.stats.stalled_appends_total += 1;
-        }
-    }
-
-    fn is_admissible(&self, append: &Append) -> Result<(), Error> {
-        self.may_write()?;
-        let mut size = 0;
-        for (region, payload) in append.entries() {
-            if region.is_reserved() {
-                return Err(Error::InvalidRegion { region });
-            }
-            size += payload.len() as u64;
-        }
-        let limit = self.options.max_append_bytes;
-        if size > limit {
-            return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Bytes });
-        }
-        let limit = u64::from(EntryId::MAX_POSITION);
-        if append.entries().len() as u64 > limit
-            && let Some(size) = entries_per_region(append).into_values().find(|n| *n > limit)
-        {
-            return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Entries });
-        }
-        Ok(())
-    }
-
-    /// Admits an append, or puts it back at the front of the queue: then no other may be tried.
-    fn admit_or_queue(&mut self, queued: QueuedAppend<W>) -> Tried {
-        match self.make_way_for(&queued) {
-            Admission::Now => {
-                self.admit(queued);
-                Tried::Admitted
-            }
-            Admission::Later => {
-                self.queue.push_front(queued);
-                Tried::Queued
-            }
-            Admission::Never => {
-                self.stats.rejected_appends_total += 1;
-                self.fail(queued.waiter, Error::SequenceExhausted);
-                Tried::Refused
-            }
-        }
-    }
-
-    /// Seals a batch that cannot take the append, if there is room.
-    fn make_way_for(&mut self, queued: &QueuedAppend<W>) -> Admission {
-        if self.floor.is_some() {
-            return Admission::Later;
-        }
-        if self.is_over_threshold(queued.size) {
-            // So that there is an upload to wait for.
-            self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
-            return Admission::Later;
-        }
-        if let Some(open) = &self.open
-            && (self.is_full(open) || !open.has_positions_for(&queued.append))
-        {
-            if !self.has_room() {
-                self.seal_wanted = true;
-                return Admission::Later;
-            }
-            self.seal();
-        }
-        if self.open.is_none() && !self.next_sequence.is_valid() {
-            return Admission::Never;
-        }
-        Admission::Now
-    }
-
-    fn admit(&mut self, QueuedAppend { append, waiter, arrived, .. }: QueuedAppend<W>) {
-        let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
-        let before = if open.entries() == 0 { 0 } else { open.bytes() };
-        self.stats.appends_total += 1;
-        self.stats.appended_entries_total += append.entries().len() as u64;
-        self.stats.appended_bytes_total +=
-            append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
-        let ids = open.admit(&append);
-        self.stats.unpersisted_bytes += open.bytes() - before;
-        self.seal_wanted |= open.bytes() >= self.options.max_batch_bytes;
-        match self.options.ack_mode {
-            AckMode::Durable => open.appends.push(WaitingAppend { waiter, ids, arrived }),
-            AckMode::Enqueued => {
-                self.stats.append_ack.record_duration(self.now.since(arrived));
-                self.emit(Effect::Ack { waiter, answer: Answer::Appended(ids) });
-            }
-        }
-    }
-
     fn flush(&mut self, waiter: W) {
         if let Err(error) = self.may_write() {
             return self.fail(waiter, error);
@@ -570,82 +442,9 @@ impl<W> Writer<W> {
         self.finish_stop();
     }
 
-    fn admit_queued(&mut self) {
-        while let Some(queued) = self.queue.pop_front() {
-            let stalled = self.now.since(queued.arrived);
-            match self.admit_or_queue(queued) {
-                Tried::Admitted => self.stats.stalled_append.record_duration(stalled),
-                Tried::Refused => {}
-                Tried::Queued => return,
-            }
-        }
-    }
-
-    fn seal_if_wanted(&mut self) {
-        if self.seal_wanted && self.open.is_some() && self.has_room() {
-            self.seal();
-        }
-    }
-
-    /// By time a batch seals at a tick and at nothing else, so that of many appends that came
-    /// together the first does not leave alone.
-    fn seal_if_due(&mut self) {
-        if self.next_timed_seal().is_some_and(|at| at <= self.now) {
-            self.last_timed_seal = Some(self.now);
-            self.seal();
-        }
-    }
-
-    /// When a tick would seal the open batch: only while a create slot is free.
-    fn next_timed_seal(&self) -> Option<Time> {
-        let may = self.is_active() && self.has_free_slot() && self.has_room();
-        self.timed_seal_at().filter(|_| may)
-    }
-
     /// Whether batches are still made, started and indexed.
     fn is_active(&self) -> bool {
         self.fencing.is_none() && matches!(self.state, State::Running | State::Stopping { .. })
-    }
-
-    /// When the open batch seals by time: a lone append on an idle log leaves after `linger`, and
-    /// a busy log makes one timed object per interval.
-    fn timed_seal_at(&self) -> Option<Time> {
-        let lingered = self.open.as_ref()?.opened_at().after(self.options.linger);
-        let interval = self.last_timed_seal.map(|last| last.after(self.options.flush_interval));
-        Some(interval.map_or(lingered, |interval| interval.max(lingered)))
-    }
-
-    /// Fixes the open batch: it takes its sequence, and links to what comes before it.
-    fn seal(&mut self) {
-        self.seal_wanted = false;
-        let Some(batch) = self.open.take() else { return };
-        let header = Header {
-            sequence: batch.sequence(),
-            epoch: self.epoch,
-            predecessor: self.pipeline.last().map(|last| last.link).or(self.catalog.last()),
-            boundary: self.catalog.boundary(),
-        };
-        self.next_sequence = batch.sequence().next();
-        let key = self.prefix.object_key(batch.sequence());
-        let guarded = core::mem::take(&mut self.skipped);
-        self.pipeline.push(pipeline::seal(batch, &header, key, guarded, self.now));
-    }
-
-    fn is_full(&self, open: &Batch<W>) -> bool {
-        open.bytes() >= self.options.max_batch_bytes
-    }
-
-    fn most_sealed(&self) -> usize {
-        2 * self.options.max_in_flight as usize
-    }
-
-    /// Whether another batch may be sealed.
-    fn has_room(&self) -> bool {
-        self.pipeline.len() < self.most_sealed()
-    }
-
-    fn has_free_slot(&self) -> bool {
-        self.pipeline.slots() < self.options.max_in_flight as usize
     }
 
     /// The largest id of a region that is admitted and not indexed.

@@ -29,8 +29,8 @@ pub struct Location {
 ///
 /// The store is the directory's parent and the prefix its name, so that a directory and its
 /// `file://` URL name the same log. Symbolic links are resolved. A directory that is missing is
-/// made, and made durable, its parents too; with `must_exist` it is not. Blocks on the file
-/// system.
+/// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
+/// durable in its parent. Blocks on the file system.
 ///
 /// # Errors
 ///
@@ -73,6 +73,15 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
     }
     let prefix = prefix_of(&canonical, directory)?;
     let parent = canonical.parent().unwrap_or(&canonical);
+    // Whoever made them, also a process that was killed before it made them durable: what the log
+    // acknowledges must not be lost together with its directory.
+    for directory in [&canonical, parent] {
+        match sync_directory(directory) {
+            // It need not be ours to read, nor on a file system that syncs directories.
+            Err(error) if is_no_failed_sync(&error) => {}
+            synced => synced.map_err(refused)?,
+        }
+    }
     let store = LocalFileSystem::new_with_prefix(parent).map_err(|error| Error::Store {
         operation: Operation::List,
         key: directory.to_string_lossy().into(),
@@ -105,7 +114,7 @@ pub fn open_url(
     options: Vec<(String, String)>,
     must_exist: bool,
 ) -> Result<Location, Error> {
-    let parsed = Url::parse(url).map_err(|error| invalid_url(url, error))?;
+    let parsed = Url::parse(url).map_err(|error| invalid_url(&without_secrets(url), error))?;
     // What errors show of it: passwords do not belong there.
     let mut shown = parsed.clone();
     let _ = shown.set_password(None);
@@ -114,6 +123,12 @@ pub fn open_url(
 
     let (scheme, path) =
         ObjectStoreScheme::parse(&parsed).map_err(|error| invalid_url(shown, error))?;
+    // What would be left out must not make a URL name another log than it seems to.
+    let local = matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory);
+    if parsed.fragment().is_some() || local && parsed.query().is_some() {
+        let reason = "a # or ? begins no part of a name: write %23 or %3F for it";
+        return Err(invalid_url(shown, reason));
+    }
     if scheme == ObjectStoreScheme::Local {
         let directory = parsed
             .to_file_path()
@@ -198,6 +213,18 @@ fn not_built_in(url: &str, feature: &str) -> Error {
     invalid_url(url, format!("this program was built without the feature {feature:?}"))
 }
 
+/// Of a text that is no URL, what may be shown.
+fn without_secrets(text: &str) -> String {
+    let text = text.split_once('?').map_or(text, |(before, _)| before);
+    match text.split_once("://") {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, rest)) => format!("{scheme}://{rest}"),
+            None => text.into(),
+        },
+        None => text.into(),
+    }
+}
+
 fn invalid_url(url: &str, reason: impl fmt::Display) -> Error {
     Error::InvalidOptions {
         option: "url",
@@ -232,6 +259,11 @@ fn create_durably(directory: &FilePath) -> io::Result<()> {
         }
         _ => sync_directory(parent),
     }
+}
+
+fn is_no_failed_sync(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(error.kind(), PermissionDenied | Unsupported | InvalidInput)
 }
 
 #[cfg(unix)]
@@ -335,6 +367,21 @@ mod tests {
         }
         let error = at("https://name:secret@host/prefix?token=secret").unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
+        let error = at("s3://name:secret@a bucket/prefix?token=secret").unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_url_with_a_fragment_or_a_query_names_no_other_log() {
+        let parent = tempfile::tempdir().unwrap();
+        let base = Url::from_directory_path(parent.path()).unwrap();
+        let base = base.as_str();
+        let urls = [format!("{base}log#2"), format!("{base}log?2"), "memory:///log#2".into()];
+        for url in urls.iter().map(String::as_str).chain(["s3://bucket/log#2"]) {
+            let error = at(url).unwrap_err();
+            assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");
+        }
+        assert!(!parent.path().join("log").exists());
     }
 
     #[cfg(not(feature = "aws"))]

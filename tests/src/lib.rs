@@ -1,7 +1,13 @@
 //! What the tests that cross Sealog's crates share. The tests themselves are in `tests/`.
 
+pub mod child;
+pub mod entries;
+pub mod explore;
+pub mod hooked;
 pub mod matrix;
 pub mod model;
+pub mod place;
+pub mod proxy;
 pub mod sim;
 
 use std::fs;

@@ -31,6 +31,9 @@ impl Opening {
             return self.fail(Error::SequenceExhausted);
         };
         self.suspicion = None;
+        if self.now > self.began.after(self.options.open_timeout) {
+            return self.too_many_holes(sequence, tip);
+        }
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
         let key = self.prefix.object_key(sequence);
         if self.claimed.contains(&sequence) && !self.may_start_again() {
@@ -48,6 +51,17 @@ impl Opening {
         let size = payload.len();
         self.requests.push(Request::new(Purpose::Claim, key, Ask::Put(payload)));
         self.phase = Phase::Claiming(Claim { header, record, size, segments, selected });
+    }
+
+    /// A writer whose floor was raised far, and whose object landed late, leaves a hole per sequence
+    /// in between. The claims so far stand, so that another opening goes on from here.
+    fn too_many_holes(&mut self, free: ObjectSeq, tip: Link) {
+        let beyond = self.known.range(free..).next();
+        let (sequence, epoch) =
+            beyond.map_or((free, tip.epoch), |(sequence, object)| (*sequence, object.header.epoch));
+        let key = self.prefix.object_key(sequence);
+        let writer = super::recover::names(&self.known).get(&epoch).cloned();
+        self.fail(Error::Contended { key, epoch, writer });
     }
 
     /// Whatever the claim finds at its key: only another listing tells what that means.

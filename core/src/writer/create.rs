@@ -13,7 +13,7 @@ use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
 use crate::format::{Header, MIN_OBJECT_LEN};
 use crate::options::AckMode;
-use crate::types::Link;
+use crate::types::{Link, ObjectSeq};
 
 impl<W> Writer<W> {
     /// Starts what may start: repeats that are due, then new creates while a slot is free.
@@ -96,13 +96,17 @@ impl<W> Writer<W> {
         let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
         let failure = match (outcome, result) {
             (CreateOutcome::Created, _) => None,
+            // What ends the log must not read as something that passes.
+            (CreateOutcome::Stale, Ok(found)) if self.options.ack_mode == AckMode::Enqueued => {
+                Some(Error::corrupted(key, stale(&found)))
+            }
             (CreateOutcome::Stale, _) => Some(Error::Conflict { key }),
             (CreateOutcome::Fenced(theirs), found) => {
                 let size = found.map_or(0, |found| found.size);
                 return self.fence(key, link, theirs, size);
             }
             (CreateOutcome::Foreign, Ok(found)) => {
-                Some(Error::corrupted(key, not_an_object(&found, link)))
+                Some(Error::corrupted(key, not_an_object(&found, link.sequence)))
             }
             (CreateOutcome::Refused, Err(source)) => {
                 Some(Error::Store { operation: Operation::ReadBack, key, source })
@@ -180,7 +184,7 @@ impl<W> Writer<W> {
         let delay = batch.backoff.next();
         batch.create = Create::Waiting(now.after(delay));
         let key = batch.key.clone();
-        self.last_failure = Some(failure.clone());
+        batch.failure = Some(failure.clone());
         let notice = Notice::CreateRetries { key, error: failure, delay };
         self.emit(Effect::Notice(notice));
     }
@@ -266,8 +270,8 @@ impl<W> Writer<W> {
         let mut runs: Vec<(Outcome, Vec<W>)> = Vec::new();
         for batch in batches {
             self.stats.unpersisted_bytes -= batch.payload.len();
-            self.count_loss(batch.entries);
             let outcome = batch.outcome();
+            self.count_loss(batch.entries, batch.failure);
             let waiters = batch.appends.into_iter().map(|append| append.waiter);
             let waiters = waiters.chain(batch.waits);
             match runs.last_mut() {
@@ -285,7 +289,7 @@ impl<W> Writer<W> {
         self.seal_wanted = false;
         if let Some(open) = self.open.take() {
             self.stats.unpersisted_bytes -= open.bytes();
-            self.count_loss(open.entries());
+            self.count_loss(open.entries(), None);
             let appends = open.appends.into_iter().map(|append| append.waiter);
             self.fail_all(appends.chain(open.waits).collect(), error, Outcome::NotWritten);
         }
@@ -299,9 +303,10 @@ impl<W> Writer<W> {
     }
 
     /// In `enqueued`, entries that fail were acknowledged.
-    fn count_loss(&mut self, entries: u64) {
+    fn count_loss(&mut self, entries: u64, failure: Option<Error>) {
         if self.options.ack_mode == AckMode::Enqueued {
             self.lost_entries += entries;
+            self.loss_cause = self.loss_cause.take().or(failure);
         }
     }
 
@@ -313,8 +318,17 @@ impl<W> Writer<W> {
     }
 }
 
+/// Says why acknowledged entries cannot go where they must.
+fn stale(found: &ReadBack) -> DecodeError {
+    let epoch = Header::decode(&found.header).map_or(0, |header| header.epoch.0);
+    let reason = format!(
+        "expected a free key for acknowledged entries, found an object of the earlier epoch {epoch}"
+    );
+    DecodeError::new(Part::Object, reason)
+}
+
 /// Says what is wrong with what stands at an object's key.
-fn not_an_object(found: &ReadBack, link: Link) -> DecodeError {
+pub(super) fn not_an_object(found: &ReadBack, sequence: ObjectSeq) -> DecodeError {
     if found.size < MIN_OBJECT_LEN {
         let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
         return DecodeError::new(Part::Object, reason);
@@ -323,10 +337,7 @@ fn not_an_object(found: &ReadBack, link: Link) -> DecodeError {
         Err(error) => error,
         Ok(header) => DecodeError::new(
             Part::Header,
-            format!(
-                "expected sequence {} as the key says, found {}",
-                link.sequence, header.sequence
-            ),
+            format!("expected sequence {sequence} as the key says, found {}", header.sequence),
         ),
     }
 }

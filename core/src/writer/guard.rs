@@ -5,8 +5,10 @@
 //! indexed before every object above the last indexed one was looked at.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::create::not_an_object;
 use super::pipeline::Create;
 use super::{Effect, Writer};
 use crate::error::{Error, Operation, StoreError, StoreErrorKind};
@@ -77,14 +79,23 @@ impl<W> Writer<W> {
         let Create::Looking(looks) = &mut batch.create else { return };
         let Some(sequence) = looks.remove(&id) else { return };
         let key = self.prefix.object_key(sequence);
-        match result.map(|found| (decode(sequence, &found), found.size)) {
-            Ok((Some(header), size)) if header.epoch > self.epoch => {
-                self.fence(key, header.link(), header.epoch, size);
+        match result.map(|found| (decode(sequence, &found), found)) {
+            Ok((Some(header), found)) if header.epoch > self.epoch => {
+                self.fence(key, header.link(), header.epoch, found.size);
             }
             Ok((Some(_), _)) => self.end_guard(link),
-            // What cannot be told may be later.
-            Ok((None, _)) => {
-                let source = StoreError::new(StoreErrorKind::Transient);
+            // What is no object twice is none, and nobody can tell that it is harmless.
+            Ok((None, found)) if self.suspect == Some(sequence) => {
+                self.stats.create_failures_total += 1;
+                self.stats.create_conflicts_total += 1;
+                self.pipeline.end_looks(link);
+                self.poison(Error::corrupted(key, not_an_object(&found, sequence)));
+            }
+            Ok((None, found)) => {
+                self.suspect = Some(sequence);
+                let cause: Arc<dyn core::error::Error + Send + Sync> =
+                    Arc::new(not_an_object(&found, sequence));
+                let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
                 self.guard_failed(link, Operation::ReadBack, key, source);
             }
             Err(source) => self.guard_failed(link, Operation::ReadBack, key, source),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, WaitingAppend};
-use crate::error::{Outcome, StoreError};
+use crate::error::{Error, Outcome, StoreError};
 use crate::event::{Payload, RequestId};
 use crate::format::{HEADER_LEN, SegmentMeta};
 use crate::key::Key;
@@ -51,6 +51,8 @@ pub(super) struct SealedBatch<W> {
     /// It follows a skip: what stands before it is looked at before it is indexed.
     pub(super) guarded: bool,
     pub(super) first_attempt: Time,
+    /// How the last attempt failed.
+    pub(super) failure: Option<Error>,
     pub(super) backoff: Backoff,
 }
 
@@ -325,6 +327,7 @@ pub(super) fn seal<W>(
         create: Create::NotStarted,
         guarded,
         first_attempt: now,
+        failure: None,
         backoff: Backoff::new(),
     }
 }

@@ -74,7 +74,7 @@ impl<W> Writer<W> {
     /// What of the acknowledged entries could not be saved, and why.
     pub(super) fn loss(&self, poison: Option<&Arc<Error>>) -> Option<Error> {
         let entries = Some(self.lost_entries).filter(|entries| *entries > 0)?;
-        let last = || Arc::new(self.last_failure.clone().unwrap_or(Error::Stopped));
+        let last = || Arc::new(self.loss_cause.clone().unwrap_or(Error::Stopped));
         let cause = poison.cloned().unwrap_or_else(last);
         Some(Error::Lost { entries, releases: 0, cause })
     }

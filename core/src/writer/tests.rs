@@ -1,6 +1,7 @@
 //! Transitions of the Writer: events in, effects out. A test reads as a transcript; what stands
 //! between the steps says why.
 
+mod breaker;
 mod calls;
 mod create;
 mod enqueued;
@@ -23,9 +24,10 @@ use bytes::Bytes;
 
 use super::*;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::{Listed, Payload, ReadBack, StorageEffect};
+use crate::event::{Append, Appended, Listed, Payload, ReadBack, StorageEffect};
 use crate::format::{ObjectEncoder, WriterRecord};
 use crate::opening::RecoveryStats;
+use crate::options::AckMode;
 use crate::types::Link;
 
 /// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that

@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {
+    pub(super) fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {
         let absent = StoreError::new(StoreErrorKind::NotFound);
         match effect {
             StorageEffect::List { id, prefix, after, .. } => {

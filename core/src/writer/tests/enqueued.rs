@@ -75,7 +75,7 @@ fn a_transient_create_is_repeated_without_end_with_the_same_bytes_and_a_delay_th
 fn a_stale_object_poisons_and_so_does_a_foreign_one_and_a_later_epochs() {
     type Found = (Bytes, &'static str);
     let found: [Found; 3] = [
-        (bare_object(6, 5), "Conflict"),
+        (bare_object(6, 5), "Corrupted object"),
         (Bytes::from_static(b"short"), "Corrupted object"),
         (bare_object(6, 6), "Fenced by 6 ?"),
     ];

@@ -140,7 +140,7 @@ fn a_transient_outcome_leaves_it_failing() {
 #[test]
 fn a_stale_a_later_and_a_foreign_object_poison() {
     let found: [(Bytes, &str); 3] = [
-        (bare_object(7, 5), "Conflict"),
+        (bare_object(7, 5), "Corrupted object"),
         (bare_object(7, 6), "Fenced by 6 ?"),
         (Bytes::new(), "Corrupted object"),
     ];

@@ -104,6 +104,17 @@ fn a_guard_that_cannot_read_is_a_transient_outcome_of_its_batch() {
 }
 
 #[test]
+fn what_is_no_object_twice_ends_the_log() {
+    let mut log = guarded();
+    log.lists(&[6, 7]);
+    assert_eq!(log.finds(6, b"damaged on the way?"), [""; 0]);
+    assert_eq!(log.tick_at(100), ["put 7"]);
+    assert_eq!(log.created(7), ["list after 5.wal"]);
+    log.lists(&[6, 7]);
+    assert_eq!(log.finds(6, b"damaged"), ["fail [2]: Corrupted object, Unknown"]);
+}
+
+#[test]
 fn a_guard_that_fails_for_too_long_rolls_back_and_the_next_batch_is_guarded_too() {
     let mut log = Log::new(Options { retry_for: Duration::ZERO, ..at_once() });
     log.append(1, "a");

@@ -2,7 +2,7 @@
 //! the same events give the same effects; in `enqueued` what was acknowledged becomes durable in
 //! order, or stop says how much of it did not.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// An answer to a request, good or bad.
-fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
+fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> StorageAnswer {
     use StoreErrorKind::*;
     let (id, sequence) = (effect.id(), sequence_of(effect));
     let kinds = [Exists, NotFound, TimedOut, Refused, Transient, Transient];
@@ -50,11 +50,13 @@ fn answer(effect: &StorageEffect, how: u8) -> StorageAnswer {
             StorageAnswer::CreateResult { id, result: Ok(()) }
         }
         StorageEffect::ReadBack { .. } if how < 200 => {
-            let object = match how % 5 {
+            let object = match how % 8 {
                 0 => start_object(sequence, "other"),
                 1 => bare_object(sequence, 2),
                 2 => bare_object(sequence, 40),
                 3 => Bytes::from_static(b"short"),
+                // An answer was lost: it is our own.
+                4 | 5 if put.contains_key(&sequence) => put[&sequence].clone(),
                 _ => return failed,
             };
             let header = object.slice(..object.len().min(54));
@@ -134,6 +136,8 @@ impl Model {
 fn run(options: Options, steps: &[Step]) -> Vec<String> {
     let mut log = Log::new(options);
     let mut trace = Vec::new();
+    // What was put where.
+    let mut put = BTreeMap::new();
     let mut open = BTreeSet::new();
     let mut appended: Vec<(u32, u64)> = Vec::new();
     let mut model = Model::default();
@@ -179,7 +183,7 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                     continue;
                 }
                 let effect = log.requests.remove(which % log.requests.len());
-                Event::Storage(answer(&effect, how))
+                Event::Storage(answer(&effect, how, &put))
             }
             Some(Step::Nonsense { id, kind }) => {
                 // Not one that is waited for.
@@ -242,6 +246,9 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                     }
                 }
                 Effect::Storage(effect) => {
+                    if let StorageEffect::PutObject { payload, .. } = effect {
+                        put.insert(sequence_of(effect), payload.to_bytes());
+                    }
                     log.requests.push(effect.clone());
                     let puts = log
                         .requests
@@ -258,6 +265,8 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
         }
     }
     assert!(appended.is_sorted(), "acknowledged out of order: {appended:?}");
+    let sequences = appended.iter().map(|(_, id)| id >> 20);
+    assert!(sequences.is_sorted(), "ids do not ascend: {appended:?}");
     trace
 }
 

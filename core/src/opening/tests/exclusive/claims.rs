@@ -212,3 +212,38 @@ fn a_running_writer_that_always_is_faster_is_given_way_after_open_attempts() {
         );
     }
 }
+
+/// A writer whose floor was raised far, and whose object landed late.
+#[test]
+fn claims_without_end_end_with_the_time_and_the_next_opening_goes_on_from_there() {
+    let mut store =
+        Store::of([make(0, 1).writer("a"), make(1_000_000, 1).after(999_999, 1).entry(1, 10)]);
+    let attempt = |store: &mut Store| {
+        let options = Options { open_timeout: Duration::from_secs(10), ..Options::default() };
+        let mut now = Time::ZERO;
+        let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
+        loop {
+            match opening.poll_effect() {
+                Some(OpeningEffect::Storage(effect)) => {
+                    // Each request takes a second.
+                    now = now.after(Duration::from_secs(1));
+                    let answer = store.carry_out(&effect);
+                    opening.handle(now, OpeningEvent::Storage(answer));
+                }
+                Some(OpeningEffect::Notice(_)) => {}
+                Some(OpeningEffect::Failed(error)) => return error,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let mut claims = 0;
+    for _ in 0..2 {
+        let error = attempt(&mut store);
+        assert!(error.is_retryable());
+        let beyond = key(1_000_000);
+        assert!(matches!(&error, Error::Contended { key, .. } if *key == beyond), "{error}");
+        let more = store.objects.len() - 2 - claims;
+        assert!((2..=5).contains(&more), "{more} claims in ten seconds");
+        claims += more;
+    }
+}

@@ -1,0 +1,264 @@
+//! What the store of the world can hold: objects, each known by a number, and sets of them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use sealog_core::format::{HEADER_LEN, Header, Object, ReservedContent, SegmentMeta};
+use sealog_core::{
+    EntryId, Key, KeyKind, Link, Listed, ObjectSeq, Prefix, ReadBack, RegionId, RequestId,
+    StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
+};
+
+/// The region that all appends go to.
+pub(crate) const REGION: RegionId = RegionId(1);
+
+/// The number of an object. Objects with the same bytes have the same number.
+pub(crate) type ObjectId = u32;
+
+/// The number of a set of objects.
+pub(crate) type SetId = u32;
+
+/// The empty set.
+pub(crate) const NOTHING: SetId = 0;
+
+/// The log's prefix.
+pub(crate) fn prefix() -> Prefix {
+    Prefix::new("e").expect("a valid prefix")
+}
+
+pub(crate) fn key_of(sequence: u64) -> Key {
+    prefix().object_key(ObjectSeq(sequence))
+}
+
+pub(crate) fn sequence_of(key: &str) -> u64 {
+    match prefix().classify(key) {
+        KeyKind::Object(sequence) => sequence.0,
+        other => panic!("{key} is no object's: {other:?}"),
+    }
+}
+
+/// Who appended an entry, and which of its appends that was: the payload of the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Tag(u8);
+
+impl Tag {
+    pub(crate) fn new(who: usize, append: usize) -> Tag {
+        Tag((who * 16 + append) as u8)
+    }
+
+    pub(crate) fn payload(self) -> Bytes {
+        Bytes::copy_from_slice(&[self.0])
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", (b'a' + self.0 / 16) as char, self.0 % 16 + 1)
+    }
+}
+
+/// An entry as it stands in an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StoredEntry {
+    pub(crate) id: EntryId,
+    pub(crate) tag: Tag,
+    /// The epoch of its object.
+    pub(crate) epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct StoredObject {
+    pub(crate) header: Header,
+    pub(crate) bytes: Bytes,
+    metas: Vec<SegmentMeta>,
+    pub(crate) entries: Vec<StoredEntry>,
+    writer: Option<Arc<str>>,
+}
+
+impl StoredObject {
+    pub(crate) fn sequence(&self) -> u64 {
+        self.header.sequence.0
+    }
+
+    fn decode(bytes: Bytes) -> StoredObject {
+        let object = Object::decode(&bytes).expect("machines make sound objects");
+        let epoch = object.header.epoch.0;
+        let writer = match object.reserved(RegionId::WRITER) {
+            Ok(Some(ReservedContent::Writer(record))) => Some(record.name),
+            _ => None,
+        };
+        let of_region = object.segments.iter().filter(|(meta, _)| meta.region == REGION);
+        let entries = of_region.flat_map(|(_, entries)| entries).map(|entry| StoredEntry {
+            id: entry.id,
+            tag: Tag(entry.payload[0]),
+            epoch,
+        });
+        StoredObject {
+            header: object.header,
+            entries: entries.collect(),
+            metas: object.segments.iter().map(|(meta, _)| *meta).collect(),
+            writer,
+            bytes,
+        }
+    }
+}
+
+impl fmt::Display for StoredObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Header { sequence, epoch, predecessor, boundary } = &self.header;
+        write!(f, "{sequence} (")?;
+        match (&self.writer, predecessor) {
+            (Some(name), Some(link)) if *link == self.header.link() => {
+                return write!(f, "claim of {name}, epoch {epoch})");
+            }
+            (Some(name), _) => write!(f, "start of {name}, ")?,
+            (None, _) => {}
+        }
+        write!(f, "epoch {epoch}")?;
+        match predecessor {
+            Some(Link { sequence, epoch }) => write!(f, ", after {sequence} of epoch {epoch}")?,
+            None => write!(f, ", after nothing")?,
+        }
+        if boundary.0 > 0 {
+            write!(f, ", boundary {boundary}")?;
+        }
+        for entry in &self.entries {
+            write!(f, ", {}", entry.tag)?;
+        }
+        write!(f, ")")
+    }
+}
+
+/// All objects and all sets of them that were met.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    objects: Vec<StoredObject>,
+    by_bytes: HashMap<Bytes, ObjectId>,
+    by_link: FxHashMap<Link, Vec<ObjectId>>,
+    /// Each in ascending order of sequences, then of numbers.
+    sets: Vec<Arc<[ObjectId]>>,
+    by_members: FxHashMap<Arc<[ObjectId]>, SetId>,
+}
+
+impl Objects {
+    pub(crate) fn new() -> Objects {
+        let nothing: Arc<[ObjectId]> = Arc::new([]);
+        Objects {
+            objects: Vec::new(),
+            by_bytes: HashMap::new(),
+            by_link: FxHashMap::default(),
+            sets: vec![nothing.clone()],
+            by_members: [(nothing, NOTHING)].into_iter().collect(),
+        }
+    }
+
+    pub(crate) fn intern(&mut self, bytes: Bytes) -> ObjectId {
+        if let Some(id) = self.by_bytes.get(&bytes) {
+            return *id;
+        }
+        let id = self.objects.len() as ObjectId;
+        let object = StoredObject::decode(bytes.clone());
+        self.by_link.entry(object.header.link()).or_default().push(id);
+        self.objects.push(object);
+        self.by_bytes.insert(bytes, id);
+        id
+    }
+
+    pub(crate) fn get(&self, id: ObjectId) -> &StoredObject {
+        &self.objects[id as usize]
+    }
+
+    /// How many sets were met.
+    pub(crate) fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    pub(crate) fn members(&self, set: SetId) -> Arc<[ObjectId]> {
+        self.sets[set as usize].clone()
+    }
+
+    pub(crate) fn set_of(&mut self, members: impl IntoIterator<Item = ObjectId>) -> SetId {
+        let mut members: Vec<ObjectId> = members.into_iter().collect();
+        members.sort_by_key(|id| (self.get(*id).sequence(), *id));
+        members.dedup();
+        if let Some(set) = self.by_members.get(&members[..]) {
+            return *set;
+        }
+        let set = self.sets.len() as SetId;
+        let members: Arc<[ObjectId]> = members.into();
+        self.sets.push(members.clone());
+        self.by_members.insert(members, set);
+        set
+    }
+
+    pub(crate) fn with(&mut self, set: SetId, object: ObjectId) -> SetId {
+        let members = self.members(set);
+        self.set_of(members.iter().copied().chain([object]))
+    }
+
+    /// Whether there is a start object of this epoch, which is no claim.
+    pub(crate) fn has_start(&self, set: SetId, epoch: u64) -> bool {
+        let start = epoch.checked_sub(1).and_then(|sequence| self.at(set, sequence));
+        start.is_some_and(|id| {
+            let header = &self.get(id).header;
+            header.epoch.0 == epoch && !header.links_to_itself()
+        })
+    }
+
+    /// The object at a sequence, of a set that holds one at most for each.
+    pub(crate) fn at(&self, set: SetId, sequence: u64) -> Option<ObjectId> {
+        let members = &self.sets[set as usize];
+        let place = members.binary_search_by_key(&sequence, |id| self.get(*id).sequence());
+        place.ok().map(|place| members[place])
+    }
+
+    /// A set as a transcript shows it: the sequences of its members.
+    pub(crate) fn sequences(&self, set: SetId) -> String {
+        let members = self.sets[set as usize].iter();
+        let sequences: Vec<String> =
+            members.map(|id| self.get(*id).sequence().to_string()).collect();
+        if sequences.is_empty() { "nothing".into() } else { sequences.join(" ") }
+    }
+
+    /// The entries of an indexed segment. Its row of the footer has a checksum, so the object
+    /// need not be read from a store.
+    pub(crate) fn entries_of(&self, object: Link, meta: &SegmentMeta) -> &[StoredEntry] {
+        let ids = self.by_link.get(&object).map_or(&[][..], |ids| ids);
+        let of_segment = |id: &&ObjectId| self.get(**id).metas.contains(meta);
+        ids.iter().find(of_segment).map_or(&[], |id| &self.get(*id).entries)
+    }
+}
+
+/// The answer to a read of one object, which is there or not.
+pub(crate) fn read_answer(effect: &StorageEffect, object: Option<&Bytes>) -> StorageAnswer {
+    let Some(object) = object else {
+        return effect.failed(StoreError::new(StoreErrorKind::NotFound));
+    };
+    match effect {
+        StorageEffect::FetchRange { id, range, .. } => {
+            let bytes = object.slice(range.start as usize..range.end as usize);
+            StorageAnswer::Fetched { id: *id, result: Ok(bytes) }
+        }
+        StorageEffect::ReadBack { id, .. } => {
+            let (size, header) = (object.len() as u64, object.slice(..HEADER_LEN));
+            StorageAnswer::ReadBackResult { id: *id, result: Ok(ReadBack { size, header }) }
+        }
+        other => panic!("no read: {other:?}"),
+    }
+}
+
+/// The answer to a listing.
+pub(crate) fn listed_answer<'a>(
+    id: RequestId,
+    objects: impl Iterator<Item = (u64, &'a Bytes)>,
+) -> StorageAnswer {
+    let listed = |(sequence, bytes): (u64, &Bytes)| Listed {
+        key: key_of(sequence),
+        size: bytes.len() as u64,
+        modified_millis: 0,
+    };
+    StorageAnswer::Listed { id, result: Ok(objects.map(listed).collect()) }
+}

@@ -1,0 +1,232 @@
+//! The exploration of exclusive ownership (DESIGN.md section 12), in named configurations. Each is
+//! exhausted. With SEALOG_LONG=1 there are larger ones.
+
+use std::env;
+use std::io::Write;
+use std::time::Duration;
+
+use expect_test::expect;
+use sealog_core::rules::Rules;
+use sealog_tests::explore::{Configuration, Listing, Violation};
+
+const TWO_INSTANCES: Configuration =
+    Configuration { failures: 2, ..Configuration::new("two_instances", &[3, 2]) };
+
+const THREE_INSTANCES: Configuration =
+    Configuration { failures: 1, ..Configuration::new("three_instances", &[2, 1, 1]) };
+
+const THREE_WITHOUT_FAULTS: Configuration = Configuration::new("three_without_faults", &[1, 1, 1]);
+
+/// One of three dies when its opening is as good as done. (Any may stop at any step of it, here
+/// and everywhere.)
+const CRASH_IN_OPENING: Configuration = Configuration {
+    failures: 1,
+    dies_opening: Some(1),
+    ..Configuration::new("crash_in_opening", &[2, 0, 1])
+};
+
+const TWO_PAGE_LISTING: Configuration =
+    Configuration { failures: 1, lists: 2, ..Configuration::new("two_page_listing", &[1, 1, 1]) };
+
+/// A floor that skips one sequence, while another listing is read as a directory is.
+const LISTING_IN_ANY_ORDER: Configuration = Configuration {
+    floors: 1,
+    lists: 1,
+    listing: Listing::AnyOrder,
+    ..Configuration::new("listing_in_any_order", &[1, 1, 0])
+};
+
+const FLOOR: Configuration = Configuration {
+    failures: 1,
+    floors: 1,
+    floor_by: 2,
+    lists: 1,
+    ..Configuration::new("floor", &[2, 1])
+};
+
+const FLOOR_AND_TWO_PAGES: Configuration =
+    Configuration { floors: 1, lists: 1, ..Configuration::new("floor_and_two_pages", &[1, 1, 0]) };
+
+const TWO_FLOORS: Configuration =
+    Configuration { floors: 2, floor_by: 2, ..Configuration::new("two_floors", &[1, 1, 0]) };
+
+const EMPTY_PREFIX: Configuration = Configuration {
+    failures: 1,
+    preopened: false,
+    ..Configuration::new("empty_prefix", &[1, 1, 1])
+};
+
+const REPEATS: Configuration = Configuration {
+    failures: 2,
+    retry_for: Duration::from_millis(100),
+    ..Configuration::new("repeats", &[3, 2])
+};
+
+const VERIFIED_STORE: Configuration = Configuration {
+    failures: 1,
+    verify_store: true,
+    ..Configuration::new("verified_store", &[2, 1, 1])
+};
+
+const FOUR_INSTANCES: Configuration = Configuration::new("four_instances", &[1, 1, 1, 1]);
+
+/// Those of `scripts/test --long`.
+const LONG: [Configuration; 9] = [
+    Configuration { failures: 3, ..Configuration::new("two_instances_long", &[4, 3]) },
+    Configuration { failures: 3, ..Configuration::new("three_instances_long", &[2, 1, 1]) },
+    Configuration {
+        failures: 2,
+        pipeline: 3,
+        ..Configuration::new("three_in_flight_long", &[3, 2, 0])
+    },
+    Configuration {
+        failures: 2,
+        dies_opening: Some(1),
+        ..Configuration::new("crash_in_opening_long", &[3, 0, 2])
+    },
+    Configuration {
+        failures: 2,
+        lists: 2,
+        ..Configuration::new("two_page_listing_long", &[2, 1, 1])
+    },
+    Configuration {
+        failures: 1,
+        floors: 2,
+        floor_by: 1,
+        ..Configuration::new("two_floors_long", &[2, 1, 0])
+    },
+    Configuration {
+        failures: 1,
+        floors: 1,
+        lists: 1,
+        ..Configuration::new("floor_and_two_pages_long", &[1, 1, 1])
+    },
+    Configuration {
+        failures: 2,
+        preopened: false,
+        ..Configuration::new("empty_prefix_long", &[2, 1, 1])
+    },
+    Configuration { failures: 1, ..Configuration::new("four_instances_long", &[1, 1, 1, 1]) },
+];
+
+macro_rules! nothing_is_lost {
+    ($($name:ident: $configuration:expr,)*) => {$(
+        #[test]
+        fn $name() {
+            nothing_is_lost(&$configuration);
+        }
+    )*};
+}
+
+nothing_is_lost! {
+    two_instances: TWO_INSTANCES,
+    three_instances: THREE_INSTANCES,
+    three_without_faults: THREE_WITHOUT_FAULTS,
+    crash_in_opening: CRASH_IN_OPENING,
+    two_page_listing: TWO_PAGE_LISTING,
+    listing_in_any_order: LISTING_IN_ANY_ORDER,
+    floor: FLOOR,
+    floor_and_two_pages: FLOOR_AND_TWO_PAGES,
+    two_floors: TWO_FLOORS,
+    empty_prefix: EMPTY_PREFIX,
+    repeats: REPEATS,
+    verified_store: VERIFIED_STORE,
+    four_instances: FOUR_INSTANCES,
+}
+
+#[test]
+fn the_long_configurations() {
+    if env::var_os("SEALOG_LONG").is_some() {
+        LONG.iter().for_each(nothing_is_lost);
+    }
+}
+
+fn nothing_is_lost(configuration: &Configuration) {
+    let report = configuration.explore();
+    print(&format!("{report}\n"));
+    assert!(report.violation.is_none(), "{}: see the transcript above", report.name);
+}
+
+type Rule = (&'static str, fn(&mut Rules), Configuration);
+
+/// Each rule, and the configuration that shows that it is needed.
+const RULES: [Rule; 13] = [
+    ("claims_link_to_themselves", |r| r.claims_link_to_themselves = false, THREE_INSTANCES),
+    ("claim_before_start", |r| r.claim_before_start = false, TWO_INSTANCES),
+    ("claim_every_hole", |r| r.claim_every_hole = false, LISTING_IN_ANY_ORDER),
+    ("list_after_claim", |r| r.list_after_claim = false, FLOOR),
+    ("blocker_is_of_a_later_epoch", |r| r.blocker_is_of_a_later_epoch = false, TWO_FLOORS),
+    ("start_again_at_a_claim", |r| r.start_again_at_a_claim = false, FLOOR_AND_TWO_PAGES),
+    ("second_look", |r| r.second_look = false, TWO_PAGE_LISTING),
+    ("later_epoch_contends", |r| r.later_epoch_contends = false, THREE_WITHOUT_FAULTS),
+    ("new_object_starts_again", |r| r.new_object_starts_again = false, FLOOR_AND_TWO_PAGES),
+    ("new_claims_are_ignored", |r| r.new_claims_are_ignored = false, THREE_WITHOUT_FAULTS),
+    ("guard_after_roll_back", |r| r.guard_after_roll_back = false, FLOOR),
+    ("guard_after_floor", |r| r.guard_after_floor = false, TWO_FLOORS),
+    ("confirm_corruption", |r| r.confirm_corruption = false, LISTING_IN_ANY_ORDER),
+];
+
+#[test]
+fn without_any_one_rule_something_is_lost_or_never_ends() {
+    let mut found: Vec<(&str, &str, Violation)> = Vec::new();
+    for (rule, _, configuration) in &RULES {
+        let violation = without(rule, configuration);
+        let violation = violation.unwrap_or_else(|| panic!("{rule} is not missed"));
+        found.push((rule, configuration.name, violation));
+    }
+    found.sort_by_key(|(_, _, violation)| violation.transcript.lines().count());
+    for (rule, name, violation) in found {
+        print(&format!("without {rule}, in {name}:\n{}\n", violation.transcript));
+    }
+}
+
+/// These two keep the holes few that a later opening has to claim. Nothing is lost without them.
+#[test]
+fn two_rules_only_save_claims() {
+    let saving: [fn(&mut Rules); 2] =
+        [|rules| rules.guard_holds_creates = false, |rules| rules.floor_waits = false];
+    for take_out in saving {
+        let mut configuration = FLOOR;
+        take_out(&mut configuration.rules);
+        nothing_is_lost(&configuration);
+    }
+}
+
+#[test]
+fn a_transcript_tells_what_happened() {
+    let violation = without("guard_after_floor", &TWO_FLOORS).unwrap();
+    expect![[r#"
+        A is told that ids through object 2 are obsolete
+        A appends a1
+        A asks to put 3 (epoch 1, after 0 of epoch 1, boundary 1, a1)
+        B begins to open
+        B lists: 0
+        B asks to put 1 (claim of B, epoch 2)
+        store: 1 (claim of B, epoch 2) is created
+        B is told that it created 1 (claim of B, epoch 2)
+        B lists: 0 1
+        B asks to put 2 (start of B, epoch 3, after 0 of epoch 1, boundary 1)
+        store: 3 (epoch 1, after 0 of epoch 1, boundary 1, a1) is created
+        A is told that it created 3 (epoch 1, after 0 of epoch 1, boundary 1, a1)
+        A acknowledges a1 as 3/1
+        store: 2 (start of B, epoch 3, after 0 of epoch 1, boundary 1) is created
+        B is told that it created 2 (start of B, epoch 3, after 0 of epoch 1, boundary 1)
+        violated: a1 is acknowledged, a lone opening finds: nothing
+    "#]]
+    .assert_eq(&violation.transcript);
+}
+
+fn without(rule: &str, configuration: &Configuration) -> Option<Violation> {
+    let mut configuration = configuration.clone();
+    for (name, take_out, _) in RULES {
+        if name == rule {
+            take_out(&mut configuration.rules);
+        }
+    }
+    configuration.explore().violation
+}
+
+/// Not by a macro, so that it is printed in every run.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
