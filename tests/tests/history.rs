@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use sealog_tests::model::Lie;
 use sealog_tests::sim::plan::Plan;
-use sealog_tests::sim::{Tally, Trace, run, run_lying};
+use sealog_tests::sim::{Tally, Trace, backlog, run, run_lying};
 
 /// Of a plan that fails, which seed made it and how to see it again.
 fn simulate(seed: u64) -> Trace {
@@ -100,4 +100,28 @@ fn a_store_that_overwrites_is_refused() {
 fn a_store_that_overwrites_and_is_not_checked_is_caught() {
     let caught = caught(Lie::Overwrites, false);
     assert!(caught.len() > 10, "{caught:#?}");
+}
+
+#[test]
+fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_a_stop_says_what_it_loses() {
+    let mut total = backlog::Reached::default();
+    for seed in seeds() {
+        let once = backlog::run(seed);
+        assert_eq!(once, backlog::run(seed), "seed {seed}: the same seed came to something else");
+        let reached = once.unwrap_or_else(|violation| panic!("SEALOG_SEED={seed}: {violation}"));
+        total.acknowledged += reached.acknowledged;
+        total.lost += reached.lost;
+        total.came_back += reached.came_back;
+        total.stopped += reached.stopped;
+        total.stopped_with_losses += reached.stopped_with_losses;
+        total.failing += reached.failing;
+        total.poisoned += reached.poisoned;
+        total.stalled += reached.stalled;
+    }
+    let backlog::Reached { acknowledged, lost, came_back, .. } = total;
+    let backlog::Reached { stopped, stopped_with_losses, failing, poisoned, stalled, .. } = total;
+    let all = [acknowledged, lost, came_back, stopped, stopped_with_losses, failing, poisoned];
+    if seeds().count() > 1 {
+        assert!(all.iter().all(|n| *n > 0) && stalled > 0, "not everything is reached: {total:?}");
+    }
 }

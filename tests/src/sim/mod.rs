@@ -7,6 +7,7 @@
 //!
 //! The same plan always gives the same trace.
 
+pub mod backlog;
 pub mod history;
 pub mod journal;
 pub mod plan;

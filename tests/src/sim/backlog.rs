@@ -1,0 +1,381 @@
+//! `enqueued`, simulated: what a crash loses is at most the backlog that was reported, and of what
+//! was acknowledged it is a suffix, so that history has no hole (DESIGN.md section 13, 1).
+//!
+//! The [`World`](super::World) and its journal follow what is acknowledged because it is durable;
+//! here acknowledging comes first, and the checks are others: this is a smaller world of its own, over the
+//! same store.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sealog_core::event::{Append, Event, StorageEffect};
+use sealog_core::format::ENTRY_HEADER_LEN;
+use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
+use sealog_core::{
+    AckMode, Answer, Effect, EntryId, Error, Options, Prefix, RegionId, Time, Writer,
+};
+
+use super::journal::{Checked, Violation, ensure};
+use super::plan::Rng;
+use super::reader;
+use crate::model::{Failure, Fate, ModelStore, Request};
+
+const REGIONS: u64 = 4;
+
+/// How often what was reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Entries that were acknowledged.
+    pub acknowledged: u64,
+    /// Entries that a crash lost.
+    pub lost: u64,
+    /// Entries that were not durable at a crash, and came back.
+    pub came_back: u64,
+    /// Stops that lost nothing.
+    pub stopped: u64,
+    /// Stops that said what they lost.
+    pub stopped_with_losses: u64,
+    /// Times that the log became failing.
+    pub failing: u64,
+    /// Instances that were poisoned.
+    pub poisoned: u64,
+    /// Appends that had to wait for their place.
+    pub stalled: u64,
+}
+
+/// An acknowledged entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    region: RegionId,
+    id: EntryId,
+    payload: Bytes,
+}
+
+struct Backlog {
+    rng: Rng,
+    now: Time,
+    store: ModelStore,
+    /// Puts that nobody waits for any more.
+    adrift: Vec<StorageEffect>,
+    requests: Vec<Request>,
+    /// Everything acknowledged that may be in the log, in the order of its acknowledgement.
+    known: Vec<Known>,
+    /// The appends that are not answered.
+    open: BTreeMap<usize, Append>,
+    calls: usize,
+    /// What stop was answered.
+    stop: Option<(usize, Option<Result<(), Error>>)>,
+    reached: Reached,
+}
+
+/// Carries out what a seed says: some lives of a log, each ended by a crash or a stop.
+///
+/// # Errors
+///
+/// Something acknowledged is lost that was not in the backlog, or history has a hole.
+pub fn run(seed: u64) -> Checked<Reached> {
+    let mut backlog = Backlog {
+        rng: Rng::new(seed),
+        now: Time::from_millis(1),
+        store: ModelStore::new(),
+        adrift: Vec::new(),
+        requests: Vec::new(),
+        known: Vec::new(),
+        open: BTreeMap::new(),
+        calls: 0,
+        stop: None,
+        reached: Reached::default(),
+    };
+    let mut durable = 0;
+    for life in 0..2 + backlog.rng.below(5) as u8 {
+        let mut writer = backlog.open(life)?;
+        backlog.compare(&mut writer, durable)?;
+        durable = backlog.live(&mut writer)?;
+    }
+    let mut writer = backlog.open(u8::MAX)?;
+    backlog.compare(&mut writer, durable)?;
+    Ok(backlog.reached)
+}
+
+impl Backlog {
+    fn options(&mut self) -> Options {
+        let ms = Duration::from_millis;
+        let rng = &mut self.rng;
+        let mut pick = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
+        Options {
+            ack_mode: AckMode::Enqueued,
+            linger: ms(pick(&[0, 1])),
+            flush_interval: ms(pick(&[0, 50])),
+            max_batch_bytes: pick(&[1, 300, 8 << 20]),
+            max_in_flight: pick(&[1, 2, 4, 16]) as u32,
+            max_unpersisted_bytes: pick(&[1, 500, 3000, 64 << 20]),
+            max_unpersisted_age: ms(pick(&[100, 8000])),
+            stop_deadline: ms(pick(&[0, 300, 10_000])),
+            request_timeout: ms(pick(&[50, 1000])),
+            ..Options::default()
+        }
+    }
+
+    /// Opens the log of a store that does as it is told, while late puts land.
+    fn open(&mut self, life: u8) -> Checked<Writer<usize>> {
+        let options = self.options();
+        let identity =
+            Identity { nonce: [life; 16], opened_at_millis: 0, default_name: "one".into() };
+        let failed = |error: Error| Violation(format!("the log does not open: {error}"));
+        let prefix = Prefix::new("backlog").map_err(failed)?;
+        let mut opening = Opening::new(self.now, prefix, options, identity).map_err(failed)?;
+        loop {
+            match opening.poll_effect() {
+                Some(OpeningEffect::Storage(effect)) => {
+                    self.land(20);
+                    let answer = self.store.apply(&effect);
+                    opening.handle(self.now, OpeningEvent::Storage(answer));
+                }
+                Some(OpeningEffect::Notice(_)) => {}
+                Some(OpeningEffect::Opened(recovered)) => {
+                    return Ok(Writer::new(self.now, *recovered));
+                }
+                Some(OpeningEffect::Failed(error)) => return Err(failed(error)),
+                None => {
+                    let tick = opening.next_tick();
+                    self.now = tick.ok_or_else(|| Violation("the opening hangs".into()))?;
+                    opening.handle(self.now, OpeningEvent::Tick);
+                }
+            }
+        }
+    }
+
+    /// One in so many times a put that nobody waits for lands.
+    fn land(&mut self, one_in: u64) {
+        if !self.adrift.is_empty() && self.rng.below(one_in) == 0 {
+            let at = self.rng.below(self.adrift.len() as u64) as usize;
+            let put = self.adrift.remove(at);
+            self.store.apply(&put);
+        }
+    }
+
+    /// What was recovered is all that was acknowledged, but for a suffix of what was not durable.
+    fn compare(&mut self, writer: &mut Writer<usize>, durable: usize) -> Checked {
+        let regions = (0..REGIONS).map(RegionId);
+        let observed = reader::read_all(writer, &mut self.store, self.now, regions)?;
+        let recovered: usize = observed.values().map(Vec::len).sum();
+        ensure!(
+            durable <= recovered && recovered <= self.known.len(),
+            "{recovered} entries were recovered; {} were acknowledged, {durable} durable",
+            self.known.len()
+        );
+        self.reached.lost += (self.known.len() - recovered) as u64;
+        self.reached.came_back += (recovered - durable) as u64;
+        self.known.truncate(recovered);
+        for region in (0..REGIONS).map(RegionId) {
+            let expected: Vec<_> =
+                self.known.iter().filter(|known| known.region == region).collect();
+            let found = observed.get(&region).map_or(&[][..], Vec::as_slice);
+            let alike = expected.len() == found.len()
+                && expected.iter().zip(found).all(|(expected, found)| {
+                    expected.id == found.id && expected.payload == found.payload
+                });
+            ensure!(alike, "region {region}: {found:?} in the place of {expected:?}");
+        }
+        Ok(())
+    }
+
+    /// A life until its end; returns how much of what is known is durable then.
+    fn live(&mut self, writer: &mut Writer<usize>) -> Checked<usize> {
+        (self.open, self.stop) = (BTreeMap::new(), None);
+        let foul = self.rng.below(3);
+        for _ in 0..20 + self.rng.below(150) {
+            self.step(writer, foul)?;
+        }
+        if self.rng.below(2) == 0 {
+            self.stop(writer)?;
+        }
+        let durable = self.durable(writer)?;
+        let stats = writer.stats();
+        self.reached.stalled += stats.stalled_appends_total;
+        let adrift = self.requests.drain(..).filter_map(Request::abandon);
+        self.adrift.extend(adrift);
+        // Of puts at one key only one can land.
+        self.adrift.sort_by(|a, b| a.key().cmp(b.key()));
+        self.adrift.dedup_by(|a, b| a.key() == b.key());
+        Ok(durable)
+    }
+
+    fn step(&mut self, writer: &mut Writer<usize>, foul: u64) -> Checked {
+        match self.rng.below(12) {
+            0..=3 => {
+                let entries = (0..1 + self.rng.below(3)).map(|at| {
+                    let mut payload = vec![0; 16 + self.rng.below(300) as usize];
+                    payload[..8].copy_from_slice(&(self.calls as u64).to_le_bytes());
+                    payload[8..16].copy_from_slice(&at.to_le_bytes());
+                    (RegionId(self.rng.below(REGIONS)), Bytes::from(payload))
+                });
+                let append = Append::Many(entries.collect());
+                self.calls += 1;
+                self.open.insert(self.calls, append.clone());
+                self.handle(writer, Event::Append { append, waiter: self.calls })
+            }
+            4..=8 if !self.requests.is_empty() => {
+                let at = self.rng.below(self.requests.len() as u64) as usize;
+                let request = self.requests.remove(at);
+                let fate = self.fate(foul);
+                let (answer, late) = request.end(&mut self.store, fate);
+                self.adrift.extend(late);
+                self.handle(writer, Event::Storage(answer))
+            }
+            9 => {
+                self.land(2);
+                Ok(())
+            }
+            _ => {
+                let millis = 1 + self.rng.below(200);
+                self.pass(writer, millis)
+            }
+        }
+    }
+
+    fn fate(&mut self, foul: u64) -> Fate {
+        if self.rng.below(3) >= foul {
+            return Fate::Honest;
+        }
+        let failure = match self.rng.below(6) {
+            0 => Failure::Refused,
+            1..=3 => Failure::Transient,
+            _ => Failure::TimedOut,
+        };
+        match self.rng.below(4) {
+            0 => Fate::AnswerLost(failure),
+            1 => Fate::NoEffect(failure),
+            2 => Fate::SaysExists,
+            _ => Fate::Late(failure),
+        }
+    }
+
+    /// Time passes: ticks come and requests time out at their moments.
+    fn pass(&mut self, writer: &mut Writer<usize>, millis: u64) -> Checked {
+        let until = self.now.after(Duration::from_millis(millis));
+        loop {
+            let timeout = self.requests.iter().map(|request| request.deadline).min();
+            let next = [timeout, writer.next_tick()].into_iter().flatten().min();
+            let Some(at) = next.filter(|at| *at <= until) else { break };
+            self.now = self.now.max(at);
+            match self.requests.iter().position(|request| request.deadline <= at) {
+                Some(over) => {
+                    let request = self.requests.remove(over);
+                    let fate = Fate::Late(Failure::TimedOut);
+                    let (answer, late) = request.end(&mut self.store, fate);
+                    self.adrift.extend(late);
+                    self.handle(writer, Event::Storage(answer))?;
+                }
+                None => self.handle(writer, Event::Tick)?,
+            }
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    /// Stop ends, whatever the store does, and says what is lost.
+    fn stop(&mut self, writer: &mut Writer<usize>) -> Checked {
+        self.calls += 1;
+        self.stop = Some((self.calls, None));
+        self.handle(writer, Event::Stop { waiter: self.calls })?;
+        let foul = self.rng.below(4);
+        for _ in 0..1000 {
+            if let Some((_, Some(answer))) = self.stop.take_if(|(_, answer)| answer.is_some()) {
+                return self.stopped(writer, answer);
+            }
+            if self.rng.below(2) == 0 && !self.requests.is_empty() {
+                let request = self.requests.remove(0);
+                let fate = self.fate(foul);
+                let (answer, late) = request.end(&mut self.store, fate);
+                self.adrift.extend(late);
+                self.handle(writer, Event::Storage(answer))?;
+            } else {
+                self.pass(writer, 100)?;
+            }
+        }
+        Err(Violation("stop does not end".into()))
+    }
+
+    fn stopped(&mut self, writer: &Writer<usize>, answer: Result<(), Error>) -> Checked {
+        ensure!(self.requests.is_empty(), "stopped, with requests under way");
+        ensure!(self.open.is_empty(), "stopped, and appends wait: {:?}", self.open.keys());
+        let lost = (self.known.len() - self.durable(writer)?) as u64;
+        let said = match answer {
+            Ok(()) => 0,
+            Err(Error::Lost { entries, .. }) => entries,
+            Err(Error::Poisoned { .. }) => 0,
+            Err(error) => return Err(Violation(format!("stop failed: {error}"))),
+        };
+        ensure!(said == lost, "stop says that {said} entries are lost, and {lost} are");
+        if said == 0 {
+            self.reached.stopped += 1;
+        } else {
+            self.reached.stopped_with_losses += 1;
+        }
+        Ok(())
+    }
+
+    /// How many of the known entries are durable: they come first, and the others are the backlog.
+    fn durable(&self, writer: &Writer<usize>) -> Checked<usize> {
+        let is_durable = |known: &&Known| known.id <= writer.durable(known.region);
+        let durable = self.known.iter().take_while(is_durable).count();
+        let backlog = &self.known[durable..];
+        let hole = backlog.iter().find(is_durable);
+        ensure!(hole.is_none(), "{hole:?} is durable, and one before it is not");
+        let size = |known: &Known| (ENTRY_HEADER_LEN + known.payload.len()) as u64;
+        let (bytes, stats) = (backlog.iter().map(size).sum::<u64>(), writer.stats());
+        ensure!(
+            bytes <= stats.unpersisted_bytes || writer.is_stopped() || stats.poisoned_total > 0,
+            "{bytes} bytes are not durable, {} are reported",
+            stats.unpersisted_bytes
+        );
+        Ok(durable)
+    }
+
+    fn handle(&mut self, writer: &mut Writer<usize>, event: Event<usize>) -> Checked {
+        let (failing, poisoned) = (writer.stats().failing, writer.stats().poisoned_total);
+        writer.handle(self.now, event);
+        writer.check();
+        while let Some(effect) = writer.poll_effect() {
+            match effect {
+                Effect::Storage(effect) => self.requests.push(Request::new(self.now, effect)),
+                Effect::Ack { waiter, answer: Answer::Appended(ids) } => {
+                    let append = self.open.remove(&waiter);
+                    let append = append
+                        .ok_or_else(|| Violation(format!("{waiter} is acknowledged again")))?;
+                    for ((region, payload), id) in append.entries().zip(ids.ids()) {
+                        let payload = payload.clone();
+                        self.known.push(Known { region, id: *id, payload });
+                        self.reached.acknowledged += 1;
+                    }
+                }
+                Effect::Ack { waiter, .. } => self.answered_stop(waiter, &Ok(())),
+                Effect::FailWaiters { waiters, error, outcome } => {
+                    for waiter in waiters {
+                        if self.open.remove(&waiter).is_some() {
+                            let written = outcome != sealog_core::Outcome::NotWritten;
+                            ensure!(!written, "{waiter} failed after it had been admitted");
+                        } else {
+                            self.answered_stop(waiter, &Err(error.clone()));
+                        }
+                    }
+                }
+                Effect::Durable { .. } | Effect::Notice(_) => {}
+            }
+        }
+        let stats = writer.stats();
+        self.reached.failing += u64::from(failing == 0 && stats.failing == 1);
+        self.reached.poisoned += stats.poisoned_total - poisoned;
+        Ok(())
+    }
+
+    fn answered_stop(&mut self, waiter: usize, answer: &Result<(), Error>) {
+        if let Some((stop, answered)) = &mut self.stop
+            && *stop == waiter
+        {
+            *answered = Some(answer.clone());
+        }
+    }
+}
