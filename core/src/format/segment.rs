@@ -19,10 +19,13 @@ pub const ENTRY_HEADER_LEN: usize = 12;
 /// caller's buffer alive until the object is durable.
 pub const COPY_LIMIT: usize = 16 << 10;
 
-/// The first chunk of a segment; they double up to [`MAX_CHUNK`]. A region with little to say
-/// costs little, and a busy one is checksummed in runs that fit the processor's caches.
+/// The least and the largest chunk of a segment. A region with little to say costs little, and a
+/// busy one is checksummed in runs that fit the processor's caches.
 const MIN_CHUNK: usize = 256;
 const MAX_CHUNK: usize = 64 << 10;
+/// A chunk is at most this part of what is there, so that the room that the last one of a segment
+/// leaves unused stays small beside what is kept.
+const CHUNK_PART: u64 = 4;
 
 /// An entry as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +50,6 @@ pub struct SegmentBuilder {
     chunks: Vec<Bytes>,
     /// What is not checksummed yet, and room for more.
     tail: BytesMut,
-    next_chunk: usize,
 }
 
 impl SegmentBuilder {
@@ -61,7 +63,6 @@ impl SegmentBuilder {
             hasher: Hasher::new(),
             chunks: Vec::new(),
             tail: BytesMut::new(),
-            next_chunk: MIN_CHUNK,
         }
     }
 
@@ -140,8 +141,9 @@ impl SegmentBuilder {
             }
             bytes = later;
             self.cut();
-            self.tail = BytesMut::with_capacity(self.next_chunk);
-            self.next_chunk = (self.next_chunk * 2).min(MAX_CHUNK);
+            let part = usize::try_from(self.len / CHUNK_PART).unwrap_or(MAX_CHUNK);
+            let chunk = part.max(bytes.len()).clamp(MIN_CHUNK, MAX_CHUNK);
+            self.tail = BytesMut::with_capacity(chunk);
         }
     }
 
@@ -294,7 +296,23 @@ mod tests {
         let (chunks, meta) = segment(&vec![100; 5000]);
         assert!(chunks.iter().all(|chunk| chunk.len() <= MAX_CHUNK));
         let fewest = meta.length as usize / MAX_CHUNK;
-        assert!(chunks.len() <= fewest + 12, "{} chunks of {} bytes", chunks.len(), meta.length);
+        // Until there is enough for the largest, each is a quarter of what is there.
+        assert!(chunks.len() <= fewest + 32, "{} chunks of {} bytes", chunks.len(), meta.length);
+    }
+
+    /// Whatever its size when it is closed.
+    #[test]
+    fn the_room_that_a_segment_leaves_unused_is_small() {
+        for entry in [8, 100, 3000, COPY_LIMIT - 1] {
+            let payload = Bytes::from(vec![1; entry]);
+            let mut builder = SegmentBuilder::new();
+            while builder.len < 1 << 20 {
+                builder.push(EntryId(u64::from(builder.count) + 1), &payload);
+                let unused = builder.tail.capacity() - builder.tail.len();
+                let most = MIN_CHUNK + (builder.len / CHUNK_PART) as usize;
+                assert!(unused <= most, "{unused} B of {} B are unused", builder.len);
+            }
+        }
     }
 
     #[test]
