@@ -14,6 +14,7 @@ use sealog_core::{Error, Prefix, StoreError, StoreErrorKind};
 use url::Url;
 
 use crate::error::store_error;
+use crate::local::Durable;
 
 /// Where a log is: a store and the prefix in it.
 #[derive(Clone, Debug)]
@@ -31,6 +32,14 @@ pub struct Location {
 /// `file://` URL name the same log. Symbolic links are resolved. A directory that is missing is
 /// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
 /// durable in its parent. Blocks on the file system.
+///
+/// A listing is repeated until it is what was there at one moment. Once a sync has failed, an
+/// object that it may have lost is never taken for durable by this store again: open the log anew,
+/// and look after the disk first.
+///
+/// A process that is killed while it creates an object may leave a temporary file behind, whose
+/// name is the object's with `#` and a number after it, such as `….wal#1`. Listings do not show
+/// them, and they may be removed by hand while no process writes to the log.
 ///
 /// # Errors
 ///
@@ -87,7 +96,7 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         key: directory.to_string_lossy().into(),
         source: store_error(Operation::List, error),
     })?;
-    Ok(Location { store: Arc::new(store.with_fsync(true)), prefix })
+    Ok(Location { store: Arc::new(Durable::new(store.with_fsync(true))), prefix })
 }
 
 /// The log at a URL: `file:///directory` as with [`open_local`], `s3://bucket/prefix`,
@@ -267,13 +276,13 @@ fn is_no_failed_sync(error: &io::Error) -> bool {
 }
 
 #[cfg(unix)]
-fn sync_directory(directory: &FilePath) -> io::Result<()> {
+pub(crate) fn sync_directory(directory: &FilePath) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
 /// Elsewhere a directory cannot be opened as a file.
 #[cfg(not(unix))]
-fn sync_directory(_: &FilePath) -> io::Result<()> {
+pub(crate) fn sync_directory(_: &FilePath) -> io::Result<()> {
     Ok(())
 }
 
