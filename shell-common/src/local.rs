@@ -1,7 +1,7 @@
 //! A local directory as a store whose answers can be relied on as those of a remote one.
 //!
-//! The client's store of local files leaves two things open (see [`Durable`]): a listing is no
-//! snapshot, and an object can be read before its directory entry is durable.
+//! The client's store of local files leaves two things open (see [`Durable`]): a listing has
+//! no order, and an object can be read before its directory entry is durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,13 +27,13 @@ use tokio::sync::Notify;
 
 use crate::open::sync_directory;
 
-/// A store of local files that lists what was there at one moment, and that certifies an object
-/// only if it is durable.
+/// A store of local files whose listings are read in the order of the keys, and that certifies an
+/// object only if it is durable.
 ///
 /// **Listings.** A directory is read in no order: the reading may show an entry that was made
 /// meanwhile, and omit one that was made before that, and a log opened from such a listing can
-/// lose what was acknowledged. So a listing is repeated until two in a row are the same (see
-/// [`steady`]), for as long as the caller waits: dropping the stream ends it.
+/// lose what was acknowledged. So a listing is repeated until it is [`steady`], for as long as the
+/// caller waits: dropping the stream ends it.
 ///
 /// **Reads that certify.** The client writes an object to a temporary file, syncs and closes that,
 /// links it to its name, and then syncs the directory. So the bytes of whatever has its name are
@@ -135,8 +135,7 @@ impl<S: ObjectStore + Directory> ObjectStore for Durable<S> {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix) = (self.inner.clone(), prefix.cloned());
-        steady(move || inner.list(prefix.as_ref()))
+        steady(self.inner.clone(), prefix.cloned(), None)
     }
 
     fn list_with_offset(
@@ -144,8 +143,7 @@ impl<S: ObjectStore + Directory> ObjectStore for Durable<S> {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (inner, prefix, offset) = (self.inner.clone(), prefix.cloned(), offset.clone());
-        steady(move || inner.list_with_offset(prefix.as_ref(), &offset))
+        steady(self.inner.clone(), prefix.cloned(), Some(offset.clone()))
     }
 
     async fn put_multipart_opts(
@@ -192,33 +190,55 @@ impl<S: fmt::Display> fmt::Display for Durable<S> {
     }
 }
 
-/// Lists until two listings in a row show the same keys and sizes.
+/// Lists until two passes in a row show the same keys and sizes.
 ///
-/// That is what was there at every moment between the two: a listing shows all that was there
-/// when it began and nothing that was not there when it ended, and without deletes what is there
-/// only grows. So what was there between them is in the second, and holds all of the first; if
-/// both are the same, it is neither more nor less. With deletes this holds for the keys that are
-/// not deleted.
-fn steady(
-    list: impl Fn() -> BoxStream<'static, Result<ObjectMeta>> + Send + 'static,
+/// That is what was there at every moment between the two: a pass shows all that was there when it
+/// began and nothing that was not there when it ended, and without deletes what is there only
+/// grows. So what was there between them is in the second, and holds all of the first; if both are
+/// the same, it is neither more nor less. With deletes this holds for the keys that are not
+/// deleted.
+///
+/// The same is true of the keys below the first in which two passes differ: these are settled, and
+/// the next pass begins behind them. So the keys are read in ascending order, as other stores read
+/// them for a listing of several pages, each part at one moment that is no earlier than that of
+/// the part before. A pass behind most of the keys takes a fraction of the time, so that this ends
+/// while another process goes on writing.
+fn steady<S: ObjectStore>(
+    store: Arc<S>,
+    prefix: Option<Path>,
+    mut after: Option<Path>,
 ) -> BoxStream<'static, Result<ObjectMeta>> {
     let until_steady = async move {
-        let mut last = sorted(list()).await?;
+        let mut settled = Vec::new();
+        let mut last = pass(store.as_ref(), prefix.as_ref(), after.as_ref()).await?;
         loop {
             // Without a runtime a listing never waits: the caller's time limit needs a turn.
             yield_now().await;
-            let next = sorted(list()).await?;
-            let key_and_size = |meta: &ObjectMeta| (meta.location.clone(), meta.size);
-            if last.iter().map(key_and_size).eq(next.iter().map(key_and_size)) {
-                return Ok::<_, ClientError>(stream::iter(next.into_iter().map(Ok)));
+            let mut next = pass(store.as_ref(), prefix.as_ref(), after.as_ref()).await?;
+            let same =
+                |(a, b): &(&ObjectMeta, &ObjectMeta)| a.location == b.location && a.size == b.size;
+            let agreed = last.iter().zip(&next).take_while(same).count();
+            let is_steady = agreed == last.len() && agreed == next.len();
+            settled.extend(next.drain(..agreed));
+            if is_steady {
+                return Ok::<_, ClientError>(stream::iter(settled.into_iter().map(Ok)));
             }
+            after = settled.last().map(|meta| meta.location.clone()).or(after);
             last = next;
         }
     };
     stream::once(until_steady).try_flatten().boxed()
 }
 
-async fn sorted(listing: BoxStream<'static, Result<ObjectMeta>>) -> Result<Vec<ObjectMeta>> {
+async fn pass(
+    store: &dyn ObjectStore,
+    prefix: Option<&Path>,
+    after: Option<&Path>,
+) -> Result<Vec<ObjectMeta>> {
+    let listing = match after {
+        Some(after) => store.list_with_offset(prefix, after),
+        None => store.list(prefix),
+    };
     let mut found: Vec<ObjectMeta> = listing.try_collect().await?;
     found.sort_unstable_by(|a, b| a.location.cmp(&b.location));
     Ok(found)

@@ -33,9 +33,9 @@ pub struct Location {
 /// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
 /// durable in its parent. Blocks on the file system.
 ///
-/// A listing is repeated until it is what was there at one moment. Once a sync has failed, an
-/// object that it may have lost is never taken for durable by this store again: open the log anew,
-/// and look after the disk first.
+/// The directory is listed again until nothing changes meanwhile, behind what is settled. Once a
+/// sync has failed, an object that it may have lost is never taken for durable by this store again:
+/// look after the disk, then open the log anew.
 ///
 /// A process that is killed while it creates an object may leave a temporary file behind, whose
 /// name is the object's with `#` and a number after it, such as `….wal#1`. Listings do not show
