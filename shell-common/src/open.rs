@@ -69,7 +69,9 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         prefix_of(&absolute, directory)?;
     }
     if !must_exist {
-        create_durably(&absolute).map_err(refused)?;
+        // With the folder of the objects: a put that made it and was cut off before it was durable
+        // would leave that to nobody.
+        create_durably(&absolute.join("objects")).map_err(refused)?;
     }
     let canonical = match absolute.canonicalize() {
         Err(error) if must_exist && error.kind() == io::ErrorKind::NotFound => {
