@@ -18,6 +18,7 @@ mod effect;
 mod error;
 mod figures;
 mod identity;
+mod local;
 mod notice;
 mod open;
 

@@ -14,6 +14,7 @@ use sealog_core::{Error, Prefix, StoreError, StoreErrorKind};
 use url::Url;
 
 use crate::error::store_error;
+use crate::local::Durable;
 
 /// Where a log is: a store and the prefix in it.
 #[derive(Clone, Debug)]
@@ -31,6 +32,14 @@ pub struct Location {
 /// `file://` URL name the same log. Symbolic links are resolved. A directory that is missing is
 /// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
 /// durable in its parent. Blocks on the file system.
+///
+/// The directory is listed again until nothing changes meanwhile, behind what is settled. Once a
+/// sync has failed, an object that it may have lost is never taken for durable by this store again:
+/// look after the disk, then open the log anew.
+///
+/// A process that is killed while it creates an object may leave a temporary file behind, whose
+/// name is the object's with `#` and a number after it, such as `….wal#1`. Listings do not show
+/// them, and they may be removed by hand while no process writes to the log.
 ///
 /// # Errors
 ///
@@ -60,7 +69,9 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         prefix_of(&absolute, directory)?;
     }
     if !must_exist {
-        create_durably(&absolute).map_err(refused)?;
+        // With the folder of the objects: a put that made it and was cut off before it was durable
+        // would leave that to nobody.
+        create_durably(&absolute.join("objects")).map_err(refused)?;
     }
     let canonical = match absolute.canonicalize() {
         Err(error) if must_exist && error.kind() == io::ErrorKind::NotFound => {
@@ -87,7 +98,7 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         key: directory.to_string_lossy().into(),
         source: store_error(Operation::List, error),
     })?;
-    Ok(Location { store: Arc::new(store.with_fsync(true)), prefix })
+    Ok(Location { store: Arc::new(Durable::new(store.with_fsync(true))), prefix })
 }
 
 /// The log at a URL: `file:///directory` as with [`open_local`], `s3://bucket/prefix`,
@@ -267,13 +278,13 @@ fn is_no_failed_sync(error: &io::Error) -> bool {
 }
 
 #[cfg(unix)]
-fn sync_directory(directory: &FilePath) -> io::Result<()> {
+pub(crate) fn sync_directory(directory: &FilePath) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
 /// Elsewhere a directory cannot be opened as a file.
 #[cfg(not(unix))]
-fn sync_directory(_: &FilePath) -> io::Result<()> {
+pub(crate) fn sync_directory(_: &FilePath) -> io::Result<()> {
     Ok(())
 }
 

@@ -47,10 +47,11 @@ impl Wal {
     /// Opens the log under `prefix` of a store, and takes it over from a writer that has it.
     ///
     /// **The store must be durable.** An entry is acknowledged when its create succeeded. For a
-    /// local directory that is only true with fsync of files and directories on, which the
-    /// client's own default is not: use [`open_local`](Wal::open_local), or
-    /// `LocalFileSystem::with_fsync(true)`. The client should repeat little by itself, since the
-    /// log repeats failed requests and knows when it may.
+    /// local directory use [`open_local`](Wal::open_local): it turns on fsync of files and
+    /// directories, which the client's own default is not, certifies nothing that a timed-out or
+    /// failed fsync left behind, and lists in order, which a bare `LocalFileSystem` does not. The
+    /// client should repeat little by itself, since the log repeats failed requests and knows when
+    /// it may.
     ///
     /// Costs three listings, one to three reads per object that is there, and three puts; of an
     /// empty prefix, two listings and two puts (DESIGN.md sections 4 and 12). No segment of a

@@ -192,6 +192,21 @@ fn two_rules_only_save_claims() {
     }
 }
 
+/// Section 12 rests on listings that are read in ascending order, or at one moment. (Object stores
+/// list so, and `open_local` sees to it.) Read in any order, as a directory is, one may show a claim
+/// that came during it and miss an object that came before the claim; then an acknowledged entry is
+/// lost.
+#[test]
+fn a_listing_in_any_order_is_not_enough() {
+    let configuration = Configuration { name: "far_floor", floor_by: 2, ..LISTING_IN_ANY_ORDER };
+    let report = configuration.explore();
+    let violation = report.violation.expect("the assumption is needed");
+    print(&format!("with listings in any order:\n{}\n", violation.transcript));
+    assert!(violation.transcript.contains("a1 is acknowledged, a lone opening finds: nothing"));
+    let in_pages = Configuration { listing: Listing::TwoPages, ..configuration };
+    nothing_is_lost(&in_pages);
+}
+
 #[test]
 fn a_transcript_tells_what_happened() {
     let violation = without("guard_after_floor", &TWO_FLOORS).unwrap();

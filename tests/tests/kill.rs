@@ -1,5 +1,5 @@
 //! A writer that is killed at random points, over and over: what it said was acknowledged is there
-//! exactly once, in order, and nothing else is.
+//! exactly once, in order, and nothing else is. `SEALOG_SEED` chooses other points.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;

@@ -56,7 +56,8 @@ async fn a_put_that_lands_after_its_writer_gave_it_up_is_no_history() {
         let situation = format!("goes on {goes_on}, lands before the next opening {lands_first}");
         let place = place.log(format!("{goes_on}-{lands_first}"));
         let options = Options {
-            request_timeout: Duration::from_millis(500),
+            // Long enough for what is not held.
+            request_timeout: Duration::from_secs(2),
             retry_for: Duration::ZERO,
             ..named("writer")
         };

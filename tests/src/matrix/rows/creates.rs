@@ -399,8 +399,12 @@ pub(super) const ROWS: &[Row] = &[
             Back(3, Well),
             Stop,
         ],
-        answers: &["1: 3/1", "2: Conflict, retryable", "3: Lost 1 entries (Conflict), final"],
-        then: "Poisoned (Conflict), final, not written",
+        answers: &[
+            "1: 3/1",
+            "2: Corrupted object, final",
+            "3: Lost 1 entries (Corrupted object), final",
+        ],
+        then: "Poisoned (Corrupted object), final, not written",
         figures: &[
             ("appends", 1),
             ("appended entries", 1),

@@ -193,7 +193,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         answers: &["1: 3/1", "2: 4/1"],
-        then: "Poisoned (Conflict), final, not written",
+        then: "Poisoned (Corrupted object), final, not written",
         figures: &[
             ("appends", 2),
             ("appended entries", 2),
