@@ -7,7 +7,7 @@ use super::instance::{End, Fate, Instance, Opened, Phase, tags};
 use super::objects::{SetId, StoredEntry, Tag};
 use super::world::{State, World};
 
-/// Two openings at once are run from one store in this many.
+/// Two openings at once are run from one store in so many; with SEALOG_LONG from every one.
 const SAMPLED: u32 = 8;
 
 /// The checks, with what they found out about stores.
@@ -19,11 +19,14 @@ pub(crate) struct Checks {
     pub(crate) most_attempts: u32,
     /// Whether the first instance was open before anything else happened.
     preopened: bool,
+    /// Two openings at once are run from one store in so many.
+    sampled: u32,
 }
 
 impl Checks {
     pub(crate) fn new(preopened: bool) -> Checks {
-        Checks { preopened, ..Checks::default() }
+        let sampled = if std::env::var_os("SEALOG_LONG").is_some() { 1 } else { SAMPLED };
+        Checks { preopened, sampled, ..Checks::default() }
     }
 
     /// The first thing that is wrong with a state.
@@ -68,7 +71,7 @@ impl Checks {
             let Alone { listings, puts, .. } = alone;
             return Err(format!("a lone opening makes {listings} listings and {puts} puts"));
         }
-        if store.is_multiple_of(SAMPLED) {
+        if store.is_multiple_of(self.sampled) {
             let attempts = two_openings(&world.setup, &world.objects, store)
                 .map_err(|what| format!("two openings at once: {what}"))?;
             self.most_attempts = self.most_attempts.max(attempts);
