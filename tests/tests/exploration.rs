@@ -149,7 +149,9 @@ fn nothing_is_lost(configuration: &Configuration) {
 
 type Rule = (&'static str, fn(&mut Rules), Configuration);
 
-/// Each rule, and the configuration that shows that it is needed.
+/// Each rule, and the configuration that shows that it is needed. `claim_every_hole` and
+/// `confirm_corruption` are missed only where listings have no order; without deletes, listings in
+/// pages or of one moment do not need them.
 const RULES: [Rule; 13] = [
     ("claims_link_to_themselves", |r| r.claims_link_to_themselves = false, THREE_INSTANCES),
     ("claim_before_start", |r| r.claim_before_start = false, TWO_INSTANCES),
@@ -180,7 +182,8 @@ fn without_any_one_rule_something_is_lost_or_never_ends() {
     }
 }
 
-/// These two keep the holes few that a later opening has to claim. Nothing is lost without them.
+/// These two keep the holes few that a later opening has to claim. Nothing is lost without them,
+/// here and in all that was explored so far (45 and 28 million states).
 #[test]
 fn two_rules_only_save_claims() {
     let saving: [fn(&mut Rules); 2] =
