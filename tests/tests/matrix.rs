@@ -2,6 +2,8 @@
 //! the tokio shell.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use sealog_core::Stats;
 use sealog_tests::matrix::{
@@ -81,4 +83,14 @@ fn every_name_has_a_case_and_every_case_a_name() {
     let here = names.iter().filter(|(_, place)| **place == Place::Here).map(|(name, _)| *name);
     let missing: Vec<_> = here.filter(|name| !covered.contains(name)).collect();
     assert_eq!(missing, [""; 0], "these have no case");
+}
+
+#[test]
+fn what_is_tested_elsewhere_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (name, place) in NAMES {
+        let Place::Elsewhere { file, test } = place else { continue };
+        let code = fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert!(code.contains(&format!("fn {test}(")), "{name:?}: no {test} in {file}");
+    }
 }

@@ -1,14 +1,15 @@
-//! What the log keeps alive while its creates are held, against what it reports as unpersisted: a
-//! small payload must not keep the large buffer that it is a slice of.
+//! What the log allocates and keeps. While its creates are held, that is compared to what it reports
+//! as unpersisted: a small payload must not keep the large buffer that it is a slice of. And neither
+//! entries nor callers that wait may cost the machine an allocation each.
 
 use std::time::Duration;
 
 use allocation_counter::measure;
 use bytes::Bytes;
-use sealog_core::event::{Append, Effect, Event};
+use sealog_core::event::{Append, Effect, Event, RequestId, StorageAnswer, StorageEffect};
 use sealog_core::format::COPY_LIMIT;
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
-use sealog_core::{AckMode, Options, Prefix, RegionId, Time, Writer};
+use sealog_core::{AckMode, EntryId, Options, Prefix, RegionId, Time, Writer};
 use sealog_tests::model::ModelStore;
 
 /// Each payload is a slice of a buffer of its own, of this size.
@@ -68,9 +69,14 @@ fn kept(ack_mode: AckMode, size: usize, regions: u64, total: usize) -> f64 {
 #[test]
 fn memory_kept_alive_is_within_one_and_a_half_times_what_is_reported() {
     for ack_mode in [AckMode::Durable, AckMode::Enqueued] {
-        for (size, regions) in
-            [(1 << 10, 1), (1 << 10, 16), (4 << 10, 1), (4 << 10, 16), (COPY_LIMIT - 1, 16)]
-        {
+        for (size, regions) in [
+            (1 << 10, 1),
+            (1 << 10, 16),
+            (4 << 10, 1),
+            (4 << 10, 16),
+            (COPY_LIMIT - 1, 1),
+            (COPY_LIMIT - 1, 16),
+        ] {
             let kept = kept(ack_mode, size, regions, 6 << 20);
             assert!(kept < 1.5, "{ack_mode:?}, {size} B, {regions} regions: {kept:.2}");
         }
@@ -83,4 +89,143 @@ fn memory_kept_alive_is_within_one_and_a_half_times_what_is_reported() {
 fn entries_of_few_bytes_are_kept_as_densely_where_nobody_waits() {
     let kept = kept(AckMode::Enqueued, 100, 4, 4 << 20);
     assert!(kept < 1.5, "{kept:.2}");
+}
+
+const ENTRIES: u64 = 10_000;
+
+/// How often the machine allocates for [`ENTRIES`] entries of a few bytes in one open batch.
+fn allocations(ack_mode: AckMode, regions: u64, appends: Vec<Append>) -> u64 {
+    let options = Options {
+        ack_mode,
+        max_batch_bytes: 1 << 30,
+        max_unpersisted_bytes: 1 << 30,
+        ..Options::default()
+    };
+    let mut writer = open(options);
+    let measured = measure(|| {
+        for append in appends {
+            writer.handle(Time::ZERO, Event::Append { append, waiter: 0 });
+            while let Some(effect) = writer.poll_effect() {
+                assert!(matches!(effect, Effect::Ack { .. }), "one open batch: {effect:?}");
+            }
+        }
+    });
+    let stats = writer.stats();
+    assert_eq!((stats.appended_entries_total, stats.stalled_appends_total), (ENTRIES, 0));
+    for region in 0..regions {
+        assert_ne!(writer.latest(RegionId(region)), EntryId::ZERO);
+    }
+    measured.count_total
+}
+
+/// An entry is copied to the end of its region's last chunk, and its caller is pushed to the end of
+/// a list: what is allocated are chunks, which are larger the more there is, and lists that double.
+/// An append of many entries has one list of ids besides.
+#[test]
+fn entries_of_few_bytes_do_not_cost_an_allocation_each() {
+    let payload = Bytes::from_static(b"a few bytes");
+    for ack_mode in [AckMode::Durable, AckMode::Enqueued] {
+        for regions in [1, 4] {
+            let entry = |number| (RegionId(number % regions), payload.clone());
+            let many = vec![Append::Many((0..ENTRIES).map(entry).collect())];
+            let ones =
+                (0..ENTRIES).map(entry).map(|(region, it)| Append::One(region, it)).collect();
+            for (how, appends) in [("one by one", ones), ("at once", many)] {
+                let count = allocations(ack_mode, regions, appends);
+                assert!(count < ENTRIES / 20, "{ack_mode:?}, {regions} regions, {how}: {count}");
+            }
+        }
+    }
+}
+
+/// A log whose pipeline is full: nothing is admitted until a create ends.
+struct Full {
+    writer: Writer<u64>,
+    puts: Vec<RequestId>,
+}
+
+/// What one event allocates: how often, and how many bytes.
+type Cost = (u64, u64);
+
+impl Full {
+    fn new(ack_mode: AckMode) -> Full {
+        let options =
+            Options { ack_mode, max_in_flight: 1, max_batch_bytes: 1, ..Options::default() };
+        let mut full = Full { writer: open(options), puts: Vec::new() };
+        while full.writer.accepts_appends() {
+            full.handle(Full::append());
+        }
+        full
+    }
+
+    fn append() -> Event<u64> {
+        let append = Append::One(RegionId(1), Bytes::from_static(b"x"));
+        Event::Append { append, waiter: 0 }
+    }
+
+    fn handle(&mut self, event: Event<u64>) {
+        self.writer.handle(Time::ZERO, event);
+        while let Some(effect) = self.writer.poll_effect() {
+            if let Effect::Storage(StorageEffect::PutObject { id, .. }) = effect {
+                self.puts.push(id);
+            }
+        }
+    }
+
+    /// The median of several such events: a list that happens to double is no matter.
+    fn cost(&mut self, event: impl Fn(&mut Full) -> Event<u64>) -> Cost {
+        let mut costs = [(); 9].map(|()| {
+            let event = event(self);
+            let measured = measure(|| self.handle(event));
+            (measured.count_total, measured.bytes_total)
+        });
+        costs.sort_unstable();
+        costs[costs.len() / 2]
+    }
+
+    fn created(&mut self) -> Event<u64> {
+        let id = self.puts.remove(0);
+        Event::Storage(StorageAnswer::CreateResult { id, result: Ok(()) })
+    }
+}
+
+/// What an append that has to wait, a tick, and a create that lets one more in allocate, while so
+/// many appends wait for their place.
+fn with_queued_appends(ack_mode: AckMode, queued: u64) -> [Cost; 3] {
+    let mut full = Full::new(ack_mode);
+    (0..queued).for_each(|_| full.handle(Full::append()));
+    assert_eq!(full.writer.stats().stalled_appends_total, queued, "all of them wait");
+    let append = full.cost(|_| Full::append());
+    let tick = full.cost(|_| Event::Tick);
+    let admitted = full.writer.stats().appends_total;
+    let created = full.cost(Full::created);
+    assert_eq!(full.writer.stats().appends_total, admitted + 9, "each lets one in");
+    [append, tick, created]
+}
+
+/// The same, and one more that waits, while so many callers wait for what was handed out last to
+/// become durable.
+fn with_durability_waiters(ack_mode: AckMode, waiting: u64) -> [Cost; 3] {
+    let mut full = Full::new(ack_mode);
+    let (region, id) = (RegionId(1), full.writer.latest(RegionId(1)));
+    let wait = || Event::WaitDurable { region, id, waiter: 0 };
+    (0..waiting).for_each(|_| full.handle(wait()));
+    assert!(full.writer.durable(region) < id);
+    let waits = full.cost(|_| wait());
+    let tick = full.cost(|_| Event::Tick);
+    let created = full.created();
+    let measured = measure(|| full.handle(created));
+    assert!(full.writer.durable(region) < id, "they wait for a later one");
+    [waits, tick, (measured.count_total, measured.bytes_total)]
+}
+
+/// What the machine does at an event has nothing to do with how many wait.
+#[test]
+fn a_million_callers_that_wait_do_not_make_an_event_cost_more() {
+    for ack_mode in [AckMode::Durable, AckMode::Enqueued] {
+        let [few, many] = [10, 1_000_000].map(|queued| with_queued_appends(ack_mode, queued));
+        assert_eq!(few, many, "{ack_mode:?}, queued appends");
+        let [few, many] = [10, 1_000_000].map(|waiting| with_durability_waiters(ack_mode, waiting));
+        assert_eq!(few, many, "{ack_mode:?}, durability waiters");
+    }
 }

@@ -1,7 +1,6 @@
 //! Transitions of the Writer: events in, effects out. A test reads as a transcript; what stands
 //! between the steps says why.
 
-mod breaker;
 mod calls;
 mod create;
 mod enqueued;

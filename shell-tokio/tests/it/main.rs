@@ -2,7 +2,6 @@
 //! local directories.
 
 mod bad_input;
-mod breaker;
 mod dropping;
 mod ending;
 mod enqueued;

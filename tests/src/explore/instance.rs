@@ -168,7 +168,7 @@ pub(crate) enum Reply {
     /// None yet, but the listing has begun.
     Begun(Begun),
     Listed(SetId),
-    /// A read or a listing failed.
+    /// The listing of a guard failed.
     Failed,
 }
 

@@ -170,10 +170,6 @@ impl Meeting<'_> {
                 }
                 read_answer(&effect, object.map(|object| &self.objects.get(object).bytes))
             }
-            (What::Read { sequence, fetch, .. }, Reply::Failed) => {
-                self.say(|_| format!("cannot read {sequence}"));
-                read_effect(id, sequence, fetch).failed(StoreError::new(StoreErrorKind::Transient))
-            }
             (What::List { after, .. }, Reply::Listed(set)) => {
                 let members = self.objects.members(set);
                 self.shown.extend(members.iter());

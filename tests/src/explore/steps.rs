@@ -8,7 +8,7 @@ use super::world::{State, World};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     /// Puts without an answer in time, whether they took effect, take effect later, or never do;
-    /// and reads and listings that fail.
+    /// and listings of guards that fail. Reads and the listings of openings do not fail.
     pub(crate) failures: u8,
     /// Listings that are no snapshot.
     pub(crate) lists: u8,
@@ -74,6 +74,7 @@ pub(crate) enum Move {
     FirstPage(u8, u8),
     /// A listing that began before ends. Of what came since, it shows what this mask says.
     EndList(u8, u16),
+    /// The listing of a guard fails.
     Fail(u8),
 }
 

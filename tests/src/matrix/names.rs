@@ -8,15 +8,23 @@ pub enum Place {
     Here,
     /// Not yet: it belongs to what is named here.
     Later(&'static str),
-    /// Tested elsewhere, for this reason.
-    Elsewhere(&'static str),
+    /// Tested elsewhere.
+    Elsewhere {
+        /// The file, from the root of the repository on.
+        file: &'static str,
+        /// The test's function.
+        test: &'static str,
+    },
 }
 
 use Place::{Elsewhere, Here, Later};
 
 const RELEASES: Place = Later("release records");
 const RECLAIM: Place = Later("reclaiming");
-const OPENING: Place = Elsewhere("core/src/opening/tests: no writer is there yet");
+/// A damaged object is no fault of a create.
+const fn call(test: &'static str) -> Place {
+    Elsewhere { file: "core/src/writer/tests/calls.rs", test }
+}
 
 /// All of them.
 pub const NAMES: &[(&str, Place)] = &[
@@ -50,7 +58,11 @@ pub const NAMES: &[(&str, Place)] = &[
     ("enqueued: created at the last sequence", Here),
     (
         "the catalog refuses the batch",
-        Elsewhere("core/src/catalog/tests: ids of a writer ascend, so none does"),
+        // The ids of a writer ascend, so none does.
+        Elsewhere {
+            file: "core/src/writer/tests/create.rs",
+            test: "a_batch_that_the_catalog_refuses_poisons",
+        },
     ),
     // Section 5, in words.
     ("thresholds: bytes", Here),
@@ -91,18 +103,12 @@ pub const NAMES: &[(&str, Place)] = &[
     ("waiting for a floor: poison", Here),
     ("poisoned: create result", Here),
     ("poisoned: delete result", RECLAIM),
-    (
-        "poisoned: failed segment read",
-        Elsewhere("core/src/writer/tests/calls: a damaged object is no fault of a create"),
-    ),
+    ("poisoned: failed segment read", call("a_failed_read_is_judged_after_poison")),
     ("poisoned: stop", Here),
     ("poisoned, then stopped: any call", Here),
     ("stopping: flush, obsolete, new wait", Here),
     ("stopping: release", RELEASES),
-    (
-        "stopping: failed segment read",
-        Elsewhere("core/src/writer/tests/calls: a damaged object is no fault of a create"),
-    ),
+    ("stopping: failed segment read", call("a_failed_read_is_judged_by_what_is_indexed")),
     ("stopping, durable: transient", Here),
     ("the last object of stop: created, transient, anything else", RELEASES),
     ("stopping or exhausted, records left, no sequence left", RELEASES),
@@ -118,8 +124,21 @@ pub const NAMES: &[(&str, Place)] = &[
     ("guarded batch pending: stop", Here),
     ("guarded batch pending: failing", Here),
     ("guarded batch pending: a second skip", Here),
-    ("opening: the claim's key holds a short or foreign object", OPENING),
-    ("opening: dropped at any point", OPENING),
+    // No writer is there yet.
+    (
+        "opening: the claim's key holds a short or foreign object",
+        Elsewhere {
+            file: "core/src/opening/tests/exclusive/claims.rs",
+            test: "a_claim_that_finds_no_object_at_its_key_fails_as_damage",
+        },
+    ),
+    (
+        "opening: dropped at any point",
+        Elsewhere {
+            file: "shell-tokio/tests/it/dropping.rs",
+            test: "dropping_an_opening_leaves_a_log_that_opens",
+        },
+    ),
     // What users of such logs met.
     ("met 1: stored, and the client that retried says AlreadyExists", Here),
     ("met 2: AlreadyExists, and the key is absent", Here),
@@ -135,7 +154,11 @@ pub const NAMES: &[(&str, Place)] = &[
     ("met 11: positions run out", Here),
     (
         "met 12: small slices of large buffers",
-        Elsewhere("tests/tests/memory.rs: it counts allocations"),
+        // It counts allocations.
+        Elsewhere {
+            file: "tests/tests/memory.rs",
+            test: "memory_kept_alive_is_within_one_and_a_half_times_what_is_reported",
+        },
     ),
     ("met 13: an object of zero, 5 and 89 bytes", Here),
     ("met 14: 64 appends behind a full pipeline", Here),

@@ -225,3 +225,44 @@ fn only_enqueued_fails() {
     assert_eq!(log.fails(6, Refused), ["fail [1]: Store creating Refused, Unknown"]);
     assert_eq!(log.stats().failing, 0);
 }
+
+/// A log that has one create at a time, with two batches sealed and a third full.
+fn full() -> Log {
+    let mut log = Log::new(Options { max_batch_bytes: 1, max_in_flight: 1, ..enqueued() });
+    for payload in ["a", "b", "c"] {
+        log.append(1, payload);
+    }
+    assert!(!log.writer.accepts_appends());
+    log
+}
+
+/// Else a shell holds callers back for as long as the store refuses, instead of telling them
+/// `Failing` (DESIGN.md section 5).
+#[test]
+fn a_failing_log_with_a_full_pipeline_takes_appends_to_refuse_them() {
+    let mut log = full();
+    log.fails(6, Refused);
+    assert!(log.writer.accepts_appends(), "it refuses at once");
+    assert_eq!(log.append(1, "d"), ["fail [4]: Failing, NotWritten"]);
+}
+
+/// In `enqueued` a stale object ends the log: an error that says "the log goes on, retry" is untrue.
+#[test]
+fn what_ends_the_log_is_not_told_as_something_that_passes() {
+    let mut log = Log::new(Options { ack_mode: AckMode::Enqueued, ..at_once() });
+    log.append(1, "a");
+    log.flush();
+    log.fails(6, Exists);
+    let id = log.take(6).id();
+    let stale = bare_object(6, 2);
+    let found = ReadBack { size: stale.len() as u64, header: stale.slice(..54) };
+    let answer = StorageAnswer::ReadBackResult { id, result: Ok(found) };
+    log.writer.handle(log.now, Event::Storage(answer));
+    let error = core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {
+        Effect::FailWaiters { error, .. } => Some(error),
+        _ => None,
+    });
+    let error = error.expect("the flush failed");
+    assert!(matches!(log.writer.state, State::Poisoned(_)));
+    assert!(!error.is_retryable() && !error.to_string().contains("goes on"), "{error}");
+}

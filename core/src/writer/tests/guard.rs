@@ -157,3 +157,25 @@ fn a_guard_that_was_rolled_back_keeps_no_slot_and_changes_nothing() {
     assert_eq!(log.stats().in_flight_creates, 0);
     assert_eq!(log.finds(6, &bare_object(6, 9)), [""; 0]);
 }
+
+/// It is repeated as a guard that cannot read (section 12, rule 4), and if it stays, every append
+/// fails like this: so the error must say what it is that stands there, and not just "it may pass".
+#[test]
+fn a_guard_that_meets_what_is_no_object_says_what_it_met() {
+    let mut log = Log::new(Options { retry_for: Duration::ZERO, ..at_once() });
+    log.append(1, "a");
+    log.fails(6, Refused);
+    log.append(1, "b");
+    log.created(7);
+    log.lists(&[7, 9]);
+    let id = log.take(9).id();
+    let found = Ok(ReadBack { size: 5, header: Bytes::new() });
+    let answer = StorageAnswer::ReadBackResult { id, result: found };
+    log.writer.handle(log.now, Event::Storage(answer));
+    let error = core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {
+        Effect::FailWaiters { error, .. } => Some(error.to_string()),
+        _ => None,
+    });
+    let error = error.expect("the append failed");
+    assert!(error.contains("00009.wal") && error.contains("found 5"), "{error}");
+}
