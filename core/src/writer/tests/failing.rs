@@ -227,7 +227,7 @@ fn only_enqueued_fails() {
 }
 
 /// A log that has one create at a time, with two batches sealed and a third full.
-fn full() -> Log {
+pub(super) fn full() -> Log {
     let mut log = Log::new(Options { max_batch_bytes: 1, max_in_flight: 1, ..enqueued() });
     for payload in ["a", "b", "c"] {
         log.append(1, payload);

@@ -1,5 +1,6 @@
 //! Stop in `enqueued`: the whole backlog is uploaded until the deadline, and what is lost is said.
 
+use super::failing::full;
 use super::*;
 use StoreErrorKind::{Exists, NotFound, Refused, TimedOut, Transient};
 
@@ -213,16 +214,6 @@ fn a_late_answer_to_a_stopped_log_changes_nothing() {
     assert_eq!(log.handle(Event::Storage(late)), [""; 0]);
     assert_eq!(log.tick_at(100_000), [""; 0]);
     assert_eq!(log.stats().created_objects_total, 0);
-}
-
-/// A log that has one create at a time, with two batches sealed and a third full.
-fn full() -> Log {
-    let mut log = Log::new(Options { max_batch_bytes: 1, max_in_flight: 1, ..enqueued() });
-    for payload in ["a", "b", "c"] {
-        log.append(1, payload);
-    }
-    assert!(!log.writer.accepts_appends());
-    log
 }
 
 /// Else it holds them back until `stop_deadline`, instead of telling them `Stopped` (section 7).
