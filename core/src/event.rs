@@ -1,5 +1,6 @@
 //! All that crosses the boundary between a machine and its shell.
 
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -7,10 +8,11 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use crate::error::{Error, Outcome, StoreError};
+use crate::error::{DecodeError, Error, Outcome, Part, StoreError};
+use crate::format::{Header, MIN_OBJECT_LEN};
 use crate::key::Key;
 use crate::read::{Hole, SegmentRef};
-use crate::types::{EntryId, Epoch, Link, RegionId};
+use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
 
 /// Names one storage effect; its answer carries it back. Unique within a machine, and an answer
 /// with an id that the machine does not wait for changes nothing.
@@ -180,6 +182,23 @@ pub struct ReadBack {
     pub size: u64,
     /// Its first 54 bytes; empty if it is shorter than that.
     pub header: Bytes,
+}
+
+impl ReadBack {
+    /// The header of the object, if what was found is one of this sequence.
+    pub(crate) fn header_at(&self, sequence: ObjectSeq) -> Result<Header, DecodeError> {
+        if self.size < MIN_OBJECT_LEN {
+            let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", self.size);
+            return Err(DecodeError::new(Part::Object, reason));
+        }
+        let header = Header::decode(&self.header)?;
+        if header.sequence != sequence {
+            let found = header.sequence;
+            let reason = format!("expected sequence {sequence}, as the key says, found {found}");
+            return Err(DecodeError::new(Part::Header, reason));
+        }
+        Ok(header)
+    }
 }
 
 /// The bytes of an object as a list of chunks; cheap to clone.

@@ -290,14 +290,11 @@ impl Opening {
     }
 
     fn listed(&mut self, listing: Vec<Listed>) {
-        self.modified = listing
-            .iter()
-            .filter_map(|listed| match self.prefix.classify(&listed.key) {
-                KeyKind::Object(sequence) => Some((sequence, listed.modified_millis)),
-                KeyKind::OutOfRange | KeyKind::Foreign => None,
-            })
-            .collect();
-        let objects = self.sorted(listing);
+        let shown = self.sorted(listing);
+        self.modified =
+            shown.iter().map(|(sequence, shown)| (*sequence, shown.modified_millis)).collect();
+        let objects: BTreeMap<_, _> =
+            shown.into_iter().map(|(sequence, shown)| (sequence, shown.size)).collect();
         if objects.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
@@ -306,15 +303,16 @@ impl Opening {
         self.examine();
     }
 
-    /// The log's objects in a listing, with their sizes.
-    fn sorted(&mut self, listing: Vec<Listed>) -> BTreeMap<ObjectSeq, u64> {
+    /// The log's objects in a listing.
+    fn sorted(&mut self, listing: Vec<Listed>) -> BTreeMap<ObjectSeq, Listed> {
         let mut objects = BTreeMap::new();
-        for Listed { key, size, .. } in listing {
-            match self.prefix.classify(&key) {
+        for listed in listing {
+            match self.prefix.classify(&listed.key) {
                 KeyKind::Object(sequence) => {
-                    objects.insert(sequence, size);
+                    objects.insert(sequence, listed);
                 }
                 KeyKind::OutOfRange => {
+                    let key = listed.key;
                     if self.ignored.insert(key.clone()) {
                         self.notice(Notice::KeyIgnored { key });
                     }

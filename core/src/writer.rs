@@ -394,7 +394,7 @@ impl<W> Writer<W> {
                 .open
                 .as_ref()
                 .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
-            let held = self.floor.is_some() || self.is_over_threshold(first.size);
+            let held = self.floor.is_some() || self.is_over_threshold(first);
             assert!(held || self.fencing.is_some() || full && !self.has_room());
         }
         if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {

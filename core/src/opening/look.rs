@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use super::requests::{Ask, Purpose, Request};
 use super::start::Start;
 use super::{Opening, Phase};
-use crate::error::{DecodeError, Error, Part, StoreError, StoreErrorKind};
+use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
-use crate::format::{HEADER_LEN, Header, MIN_OBJECT_LEN};
+use crate::format::{HEADER_LEN, MIN_OBJECT_LEN};
 use crate::types::{Epoch, ObjectSeq};
 
 /// A start object that is created, while the opening looks whether it was the last to come.
@@ -66,7 +66,7 @@ impl Opening {
             }
             Err(error) => return self.read_failed(request, error),
         };
-        let header = match judge(sequence, &found) {
+        let header = match found.header_at(sequence) {
             Ok(header) => header,
             Err(error) => return self.fail(Error::corrupted(request.key, error)),
         };
@@ -102,20 +102,4 @@ impl Opening {
             _ => self.opened(look.start),
         }
     }
-}
-
-/// The header of an object that is there now and was not before.
-fn judge(sequence: ObjectSeq, found: &ReadBack) -> Result<Header, DecodeError> {
-    if found.size < MIN_OBJECT_LEN {
-        let reason =
-            alloc::format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
-        return Err(DecodeError::new(Part::Object, reason));
-    }
-    let header = Header::decode(&found.header)?;
-    if header.sequence != sequence {
-        let found = header.sequence;
-        let reason = alloc::format!("expected sequence {sequence}, as the key says, found {found}");
-        return Err(DecodeError::new(Part::Header, reason));
-    }
-    Ok(header)
 }

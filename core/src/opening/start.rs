@@ -2,7 +2,6 @@
 //! section 4, steps 6 and 7).
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -15,7 +14,7 @@ use super::recover::Recovery;
 use super::requests::{Ask, Purpose, Request};
 use super::{Identity, Opening, OpeningEffect, Phase, Recovered, RecoveryStats};
 use crate::catalog::{Catalog, Unindexed, UnindexedKind};
-use crate::error::{DecodeError, Error, Part, StoreError, StoreErrorKind};
+use crate::error::{DecodeError, Error, StoreError, StoreErrorKind};
 use crate::event::{Notice, Payload, ReadBack};
 use crate::format::{
     HEADER_LEN, Header, MIN_OBJECT_LEN, ObjectEncoder, SegmentMeta, TAIL_WINDOW, WriterRecord,
@@ -361,29 +360,21 @@ impl Start {
     }
 
     fn judge_read_back(&self, result: Result<ReadBack, StoreError>) -> Standing {
-        let ReadBack { size, header } = match result {
+        let found = match result {
             Ok(found) => found,
             Err(error) if error.kind == StoreErrorKind::NotFound => return Standing::Absent,
             Err(error) if error.is_retryable() => return Standing::Unread,
             Err(error) => return Standing::Refused(error),
         };
-        if size < MIN_OBJECT_LEN {
-            let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {size}");
-            return Standing::Foreign(DecodeError::new(Part::Object, reason));
-        }
-        if header.len() != HEADER_LEN {
+        let size = found.size;
+        if size >= MIN_OBJECT_LEN && found.header.len() != HEADER_LEN {
             return Standing::Unread;
         }
-        let found = match Header::decode(&header) {
+        let ours = self.header.link();
+        let found = match found.header_at(ours.sequence) {
             Ok(found) => found,
             Err(error) => return Standing::Foreign(error),
         };
-        let ours = self.header.link();
-        if found.sequence != ours.sequence {
-            let (expected, found) = (ours.sequence, found.sequence);
-            let reason = format!("expected sequence {expected}, as the key says, found {found}");
-            return Standing::Foreign(DecodeError::new(Part::Header, reason));
-        }
         if found.links_to_itself() {
             return Standing::Claim(found.epoch);
         }
@@ -442,7 +433,10 @@ fn writer_name(options: &Options, identity: &Identity) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
+    use crate::error::Part;
 
     const OURS: Epoch = Epoch(7);
 

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Writer, stall};
+use super::Writer;
 use crate::batch::{Batch, WaitingAppend, entries_per_region};
 use crate::error::{AppendUnit, Error};
 use crate::event::{Answer, Append, Appended, Effect};
@@ -13,9 +13,8 @@ use crate::types::{EntryId, Time};
 #[derive(Clone, Debug)]
 pub(super) struct QueuedAppend<W> {
     pub(super) append: Append,
-    /// What its entries take of an object: known, since it is asked at every event while the append
-    /// waits.
-    pub(super) size: u64,
+    /// Of its payloads: counted once, since it is asked at every event while the append waits.
+    pub(super) bytes: u64,
     pub(super) waiter: W,
     pub(super) arrived: Time,
 }
@@ -37,16 +36,18 @@ enum Tried {
 
 impl<W> Writer<W> {
     pub(super) fn append(&mut self, append: Append, waiter: W) {
-        if let Err(error) = self.is_admissible(&append) {
-            self.stats.rejected_appends_total += 1;
-            return self.fail(waiter, error);
-        }
+        let bytes = match self.is_admissible(&append) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.stats.rejected_appends_total += 1;
+                return self.fail(waiter, error);
+            }
+        };
         if append.entries().len() == 0 {
             let answer = Answer::Appended(Appended::Many(Vec::new()));
             return self.emit(Effect::Ack { waiter, answer });
         }
-        let size = stall::size_of(&append);
-        let queued = QueuedAppend { append, size, waiter, arrived: self.now };
+        let queued = QueuedAppend { append, bytes, waiter, arrived: self.now };
         if !self.queue.is_empty() {
             self.queue.push_back(queued);
             self.stats.stalled_appends_total += 1;
@@ -55,18 +56,19 @@ impl<W> Writer<W> {
         }
     }
 
-    fn is_admissible(&self, append: &Append) -> Result<(), Error> {
+    /// Says how many bytes of payloads an append has, if it is one that the log takes.
+    fn is_admissible(&self, append: &Append) -> Result<u64, Error> {
         self.may_write()?;
-        let mut size = 0;
+        let mut bytes = 0;
         for (region, payload) in append.entries() {
             if region.is_reserved() {
                 return Err(Error::InvalidRegion { region });
             }
-            size += payload.len() as u64;
+            bytes += payload.len() as u64;
         }
         let limit = self.options.max_append_bytes;
-        if size > limit {
-            return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Bytes });
+        if bytes > limit {
+            return Err(Error::AppendTooLarge { size: bytes, limit, unit: AppendUnit::Bytes });
         }
         let limit = u64::from(EntryId::MAX_POSITION);
         if append.entries().len() as u64 > limit
@@ -74,7 +76,7 @@ impl<W> Writer<W> {
         {
             return Err(Error::AppendTooLarge { size, limit, unit: AppendUnit::Entries });
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Admits an append, or puts it back at the front of the queue: then no other may be tried.
@@ -101,7 +103,7 @@ impl<W> Writer<W> {
         if self.floor.is_some() {
             return Admission::Later;
         }
-        if self.is_over_threshold(queued.size) {
+        if self.is_over_threshold(queued) {
             // So that there is an upload to wait for.
             self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
             return Admission::Later;
@@ -121,13 +123,13 @@ impl<W> Writer<W> {
         Admission::Now
     }
 
-    fn admit(&mut self, QueuedAppend { append, waiter, arrived, .. }: QueuedAppend<W>) {
+    fn admit(&mut self, queued: QueuedAppend<W>) {
+        let QueuedAppend { append, bytes, waiter, arrived } = queued;
         let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
         let before = if open.entries() == 0 { 0 } else { open.bytes() };
         self.stats.appends_total += 1;
         self.stats.appended_entries_total += append.entries().len() as u64;
-        self.stats.appended_bytes_total +=
-            append.entries().map(|(_, payload)| payload.len() as u64).sum::<u64>();
+        self.stats.appended_bytes_total += bytes;
         let ids = open.admit(&append);
         self.stats.unpersisted_bytes += open.bytes() - before;
         self.seal_wanted |= open.bytes() >= self.options.max_batch_bytes;

@@ -11,9 +11,9 @@ use super::pipeline::Create;
 use super::{Effect, Error, Outcome, Queued, SealedBatch, State, Writer};
 use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
-use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::format::Header;
 use crate::options::AckMode;
-use crate::types::{Link, ObjectSeq};
+use crate::types::Link;
 
 impl<W> Writer<W> {
     /// Starts what may start: repeats that are due, then new creates while a slot is free.
@@ -106,7 +106,7 @@ impl<W> Writer<W> {
                 return self.fence(key, link, theirs, size);
             }
             (CreateOutcome::Foreign, Ok(found)) => {
-                Some(Error::corrupted(key, not_an_object(&found, link.sequence)))
+                found.header_at(link.sequence).err().map(|error| Error::corrupted(key, error))
             }
             (CreateOutcome::Refused, Err(source)) => {
                 Some(Error::Store { operation: Operation::ReadBack, key, source })
@@ -325,19 +325,4 @@ fn stale(found: &ReadBack) -> DecodeError {
         "expected a free key for acknowledged entries, found an object of the earlier epoch {epoch}"
     );
     DecodeError::new(Part::Object, reason)
-}
-
-/// Says what is wrong with what stands at an object's key.
-pub(super) fn not_an_object(found: &ReadBack, sequence: ObjectSeq) -> DecodeError {
-    if found.size < MIN_OBJECT_LEN {
-        let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {}", found.size);
-        return DecodeError::new(Part::Object, reason);
-    }
-    match Header::decode(&found.header) {
-        Err(error) => error,
-        Ok(header) => DecodeError::new(
-            Part::Header,
-            format!("expected sequence {sequence} as the key says, found {}", header.sequence),
-        ),
-    }
 }

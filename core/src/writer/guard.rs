@@ -8,14 +8,12 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::create::not_an_object;
 use super::pipeline::Create;
 use super::{Effect, Writer};
 use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack, RequestId, StorageEffect};
-use crate::format::Header;
 use crate::key::{Key, KeyKind};
-use crate::types::{Link, ObjectSeq};
+use crate::types::Link;
 
 impl<W> Writer<W> {
     /// Begins to look: a guarded batch was created.
@@ -79,22 +77,21 @@ impl<W> Writer<W> {
         let Create::Looking(looks) = &mut batch.create else { return };
         let Some(sequence) = looks.remove(&id) else { return };
         let key = self.prefix.object_key(sequence);
-        match result.map(|found| (decode(sequence, &found), found)) {
-            Ok((Some(header), found)) if header.epoch > self.epoch => {
-                self.fence(key, header.link(), header.epoch, found.size);
+        match result.map(|found| (found.header_at(sequence), found.size)) {
+            Ok((Ok(header), size)) if header.epoch > self.epoch => {
+                self.fence(key, header.link(), header.epoch, size);
             }
-            Ok((Some(_), _)) => self.end_guard(link),
+            Ok((Ok(_), _)) => self.end_guard(link),
             // What is no object twice is none, and nobody can tell that it is harmless.
-            Ok((None, found)) if self.suspect == Some(sequence) => {
+            Ok((Err(error), _)) if self.suspect == Some(sequence) => {
                 self.stats.create_failures_total += 1;
                 self.stats.create_conflicts_total += 1;
                 self.pipeline.end_looks(link);
-                self.poison(Error::corrupted(key, not_an_object(&found, sequence)));
+                self.poison(Error::corrupted(key, error));
             }
-            Ok((None, found)) => {
+            Ok((Err(error), _)) => {
                 self.suspect = Some(sequence);
-                let cause: Arc<dyn core::error::Error + Send + Sync> =
-                    Arc::new(not_an_object(&found, sequence));
+                let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(error);
                 let source = StoreError::with_cause(StoreErrorKind::Transient, cause);
                 self.guard_failed(link, Operation::ReadBack, key, source);
             }
@@ -117,9 +114,4 @@ impl<W> Writer<W> {
         let source = StoreError { kind: StoreErrorKind::Transient, ..source };
         self.set_back(link, Error::Store { operation, key, source });
     }
-}
-
-/// The header of what stands at a key; `None` if it is no object of that key.
-fn decode(sequence: ObjectSeq, found: &ReadBack) -> Option<Header> {
-    Header::decode(&found.header).ok().filter(|header| header.sequence == sequence)
 }

@@ -2,7 +2,6 @@
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::ReadBack;
-use crate::format::{Header, MIN_OBJECT_LEN};
 use crate::options::AckMode;
 use crate::types::{Epoch, Link};
 
@@ -78,11 +77,9 @@ impl AtKey {
                 }
             },
             Ok(found) if found.size == size && *found.header == *header => AtKey::Ours,
-            Ok(found) if found.size < MIN_OBJECT_LEN => AtKey::NoObject,
-            Ok(found) => match Header::decode(&found.header) {
-                Ok(header) if header.sequence == link.sequence => AtKey::Other(header.epoch),
-                Ok(_) | Err(_) => AtKey::NoObject,
-            },
+            Ok(found) => found
+                .header_at(link.sequence)
+                .map_or(AtKey::NoObject, |header| AtKey::Other(header.epoch)),
         }
     }
 }
@@ -135,6 +132,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::format::Header;
     use crate::types::ObjectSeq;
 
     #[test]

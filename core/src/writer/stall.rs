@@ -3,8 +3,9 @@
 
 use core::time::Duration;
 
+use super::admit::QueuedAppend;
 use super::{Effect, Writer};
-use crate::event::{Append, Notice};
+use crate::event::Notice;
 use crate::format::ENTRY_HEADER_LEN;
 use crate::options::AckMode;
 use crate::types::Time;
@@ -21,18 +22,14 @@ pub(super) struct Warned {
     slow_create: Option<Time>,
 }
 
-/// What the entries of an append take of an object.
-pub(super) fn size_of(append: &Append) -> u64 {
-    append.entries().map(|(_, payload)| (ENTRY_HEADER_LEN + payload.len()) as u64).sum()
-}
-
 impl<W> Writer<W> {
-    /// Whether a threshold of `enqueued` holds an append of this size back. One that is larger than the
-    /// threshold is admitted when nothing is pending.
-    pub(super) fn is_over_threshold(&self, size: u64) -> bool {
+    /// Whether a threshold of `enqueued` holds an append back. One that is larger than the threshold
+    /// is admitted when nothing is pending.
+    pub(super) fn is_over_threshold(&self, queued: &QueuedAppend<W>) -> bool {
         if self.options.ack_mode != AckMode::Enqueued || self.stats.unpersisted_bytes == 0 {
             return false;
         }
+        let size = queued.bytes + (queued.append.entries().len() * ENTRY_HEADER_LEN) as u64;
         self.stats.unpersisted_bytes.saturating_add(size) > self.options.max_unpersisted_bytes
             || self
                 .oldest()

@@ -84,11 +84,13 @@ fn a_guard_that_cannot_list_is_a_transient_outcome_of_its_batch() {
 #[test]
 fn a_guard_that_cannot_read_is_a_transient_outcome_of_its_batch() {
     type Look = fn(&mut Log) -> Vec<String>;
-    let unreadable: [Look; 5] = [
+    let unreadable: [Look; 6] = [
         |log| log.fails(6, TimedOut),
         |log| log.fails(6, NotFound),
         |log| log.finds(6, &[]),
         |log| log.finds(6, &[1; 100]),
+        // A header of a later epoch, and too short for an object.
+        |log| log.finds(6, &bare_object(6, 9)[..89]),
         // What stands at the wrong key.
         |log| log.finds(6, &bare_object(8, 9)),
     ];
