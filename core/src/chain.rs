@@ -31,6 +31,8 @@ pub struct Selection {
     pub chain: Vec<ObjectSeq>,
     /// Every present object below the tip's boundary, ascending.
     pub below_boundary: Vec<ObjectSeq>,
+    /// Those of them that were history: the tip's chain leads to them, ascending.
+    pub passed: Vec<ObjectSeq>,
     /// Every other present object, ascending.
     pub orphans: Vec<ObjectSeq>,
     /// How many incomplete objects are above the tip: of a later epoch, or of the tip's and with a
@@ -106,7 +108,8 @@ pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostH
         return Err(lost);
     }
 
-    let chain = walks.chain(tip);
+    let mut passed = walks.chain(tip);
+    let chain = passed.split_off(passed.partition_point(|sequence| *sequence < tip.boundary));
     let (mut below_boundary, mut orphans) = (Vec::new(), Vec::new());
     let mut on_chain = chain.iter().peekable();
     for sequence in walks.0.iter().map(|walk| walk.link.sequence) {
@@ -118,7 +121,7 @@ pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostH
     }
     let above = walks.0.iter().filter(|walk| walk.age() > tip.age() && !walk.links_to_itself);
     let incomplete_above_tip = above.count() as u64;
-    Ok(Selection { tip: tip.link, chain, below_boundary, orphans, incomplete_above_tip })
+    Ok(Selection { tip: tip.link, chain, below_boundary, passed, orphans, incomplete_above_tip })
 }
 
 /// The sequence that the next object takes (DESIGN.md section 4, step 5): above every listed
@@ -234,11 +237,11 @@ impl Walks {
             .max_by_key(|walk| (!walk.links_to_itself, walk.age()))
     }
 
-    /// The chain of a complete object down to its boundary, ascending.
+    /// The chain of an object as far back as its links hold, ascending.
     fn chain(&self, tip: &Walk) -> Vec<ObjectSeq> {
-        let above = |sequence: &ObjectSeq| *sequence >= tip.boundary;
-        let before = |sequence: &ObjectSeq| self.get(*sequence)?.predecessor.filter(above);
-        let mut chain: Vec<_> = core::iter::successors(Some(tip.link.sequence), before).collect();
+        let before = |sequence: &ObjectSeq| self.get(*sequence)?.predecessor;
+        let chain = core::iter::successors(Some(tip.link.sequence), before);
+        let mut chain: Vec<_> = chain.zip(0..=tip.held).map(|(sequence, _)| sequence).collect();
         chain.reverse();
         chain
     }

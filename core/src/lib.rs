@@ -60,6 +60,13 @@
 //!                 });
 //!                 StorageAnswer::ReadBackResult { id, result: result.ok_or_else(missing) }
 //!             }
+//!             StorageEffect::DeleteObjects { id, keys, .. } => {
+//!                 let deleted = keys.iter().map(|key| {
+//!                     self.0.remove(key);
+//!                     (key.clone(), Ok(()))
+//!                 });
+//!                 StorageAnswer::DeleteResult { id, results: deleted.collect() }
+//!             }
 //!         }
 //!     }
 //!

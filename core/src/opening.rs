@@ -144,6 +144,8 @@ pub struct Recovered {
     pub catalog: Catalog,
     /// The start object, which is the tip.
     pub start: Link,
+    /// The reclaim boundary that the start object carries: what is below it may be deleted.
+    pub durable_boundary: ObjectSeq,
     /// The sequence after the start object. At [`ObjectSeq::LIMIT`] the log is exhausted.
     pub next_sequence: ObjectSeq,
     /// Ids of storage effects go on from here, so that no answer to the opening is taken for one
@@ -257,6 +259,8 @@ impl Opening {
                 Phase::Looking(_) => self.looked_at(request, result),
                 _ => self.read_back_answered(result),
             },
+            // An opening deletes nothing.
+            StorageAnswer::DeleteResult { .. } => {}
         }
     }
 

@@ -22,7 +22,7 @@ mod local;
 mod notice;
 mod open;
 
-pub use effect::carry_out;
+pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
 pub use identity::identity;

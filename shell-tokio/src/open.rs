@@ -55,7 +55,8 @@ pub(crate) async fn open(
                 OpeningEffect::Storage(effect) => requests.start(effect),
                 OpeningEffect::Notice(told) => sealog_shell::tell_operator(&prefix, &told),
                 OpeningEffect::Opened(recovered) => {
-                    let writer = Writer::new(clock.now(), *recovered);
+                    let mut writer = Writer::new(clock.now(), *recovered);
+                    writer.set_keys_per_delete(sealog_shell::keys_per_delete(store.as_ref()));
                     return Ok(start(writer, store, clock));
                 }
                 OpeningEffect::Failed(error) => return Err(error),

@@ -10,7 +10,7 @@ use sealog_core::catalog::RegionInfo;
 use sealog_core::read::Hole;
 use sealog_core::stats::Stats;
 use sealog_core::{
-    Append, EntryId, Epoch, Error, Event, Options, Prefix, RegionId, WriteError, Writer,
+    Append, EntryId, Epoch, Error, Event, Options, Outcome, Prefix, RegionId, WriteError, Writer,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -246,6 +246,52 @@ impl Wal {
     /// Dropping a future that was polled takes nothing back.
     pub async fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         self.done(|waiter| Control::Event(Event::Obsolete { region, id, waiter })).await
+    }
+
+    /// Releases the region, for good: what is in it by now, appends that were submitted before
+    /// included, is hidden and keeps no object, also after a restart. Entries that are appended
+    /// later are visible.
+    ///
+    /// Writes a record, which is stored at once, with what else is open; returns when that object is
+    /// durable, in both modes (DESIGN.md section 6). If nothing of the region is there or on its
+    /// way, it returns at once. Costs at most one put.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`], [`Error::SequenceExhausted`], [`Error::Stopped`] and
+    /// [`Error::Poisoned`]; nothing of them is written. Otherwise the record is not given up with
+    /// this call, and is stored with the next object that the log makes: [`Error::Store`] or
+    /// [`Error::Conflict`] for a roll back, [`Error::Failing`] in `enqueued`. Retry to know when it
+    /// is durable; [`stop`](Wal::stop) says if it was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that was never polled did nothing. Dropping one that was polled takes nothing back.
+    pub async fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        self.queue_release(region, false).await
+    }
+
+    /// Releases the region in full, through every id that it could ever have: as
+    /// [`release`](Wal::release), and from now on appends to it fail with [`Error::Released`],
+    /// until the record's object was collected. If nothing of the region is there or on its way,
+    /// it returns at once and refuses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Wal::release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`release`](Wal::release).
+    pub async fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        self.queue_release(region, true).await
+    }
+
+    async fn queue_release(&self, region: RegionId, in_full: bool) -> Result<(), WriteError> {
+        let (waiter, answer) = oneshot::channel();
+        let gone = || WriteError::new(Error::Stopped, Outcome::NotWritten);
+        self.0.queue.send(Queued::Release { region, in_full, waiter }).map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(WriteError::new(Error::Stopped, Outcome::Unknown)))
     }
 
     /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends

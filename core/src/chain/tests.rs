@@ -341,8 +341,17 @@ mod word_by_word {
             chain.insert(0, link.sequence);
             at = &objects[&link.sequence].header;
         }
+        let (mut passed, mut at) = (Vec::new(), &objects[&chain[0]].header);
+        while let Some(link) = at.predecessor.filter(|link| link.sequence < at.sequence)
+            && let Some(next) = objects.get(&link.sequence)
+            && next.header.link() == link
+        {
+            passed.insert(0, link.sequence);
+            at = &next.header;
+        }
         let sequences = || objects.keys().copied();
         Ok(Selection {
+            passed,
             tip: tip.link(),
             below_boundary: sequences().filter(|s| *s < tip.boundary).collect(),
             orphans: sequences().filter(|s| *s >= tip.boundary && !chain.contains(s)).collect(),

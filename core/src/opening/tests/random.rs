@@ -239,6 +239,7 @@ fn succeeded(answer: &StorageAnswer) -> bool {
         StorageAnswer::Fetched { result, .. } => result.is_ok(),
         StorageAnswer::CreateResult { result, .. } => result.is_ok(),
         StorageAnswer::ReadBackResult { result, .. } => result.is_ok(),
+        StorageAnswer::DeleteResult { .. } => panic!("an opening deletes nothing"),
     }
 }
 

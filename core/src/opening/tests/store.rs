@@ -292,6 +292,7 @@ impl Store {
                 let result = self.objects.get(key).map(read_back).ok_or(absent);
                 StorageAnswer::ReadBackResult { id: *id, result }
             }
+            StorageEffect::DeleteObjects { .. } => panic!("an opening deletes nothing"),
         }
     }
 }
@@ -302,6 +303,7 @@ pub(super) fn operation_of(effect: &StorageEffect) -> Operation {
         StorageEffect::FetchRange { .. } => Operation::Read,
         StorageEffect::PutObject { .. } => Operation::Create,
         StorageEffect::ReadBack { .. } => Operation::ReadBack,
+        StorageEffect::DeleteObjects { .. } => Operation::Delete,
     }
 }
 

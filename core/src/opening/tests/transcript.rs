@@ -55,6 +55,7 @@ impl Run {
                 let header = header.map_or_else(|e| e.to_string(), |h| h.link().to_string());
                 format!("{header}, {} bytes", found.size)
             }
+            StorageAnswer::DeleteResult { .. } => panic!("an opening deletes nothing"),
             StorageAnswer::Listed { result: Err(error), .. }
             | StorageAnswer::Fetched { result: Err(error), .. }
             | StorageAnswer::CreateResult { result: Err(error), .. }
