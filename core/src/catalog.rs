@@ -1,6 +1,8 @@
 //! What is indexed: the objects of history, the segments of each region, watermarks, and the
 //! reclaim boundary (DESIGN.md sections 3, 8 and 9).
 
+mod held;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,6 +13,8 @@ use crate::error::{DecodeError, Part};
 use crate::format::{ReleaseRecord, SegmentMeta};
 use crate::read::Hole;
 use crate::types::{EntryId, Link, ObjectSeq, RegionId};
+
+pub use held::{HeldBy, Holder, RegionHold};
 
 /// The indexed objects and what they hold.
 ///

@@ -163,7 +163,7 @@ pub mod stats;
 pub mod types;
 pub mod writer;
 
-pub use catalog::RegionInfo;
+pub use catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use error::{
     AppendUnit, DecodeError, Error, Operation, Outcome, Part, StoreError, StoreErrorKind,
     WriteError,

@@ -29,7 +29,7 @@ use self::release::{Carried, Release};
 use self::stall::Warned;
 use self::wait::FailedSequences;
 use crate::batch::{Batch, WaitingAppend};
-use crate::catalog::{Catalog, RegionInfo};
+use crate::catalog::{Catalog, HeldBy, RegionInfo};
 use crate::error::{Error, Outcome};
 use crate::event::{Answer, Effect, Event, Notice, RequestId, StorageAnswer};
 use crate::format::Header;
@@ -353,6 +353,11 @@ impl<W> Writer<W> {
     /// The regions that hold something above their watermark, in order.
     pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
         self.catalog.regions()
+    }
+
+    /// What keeps objects from being deleted. Costs a look at every region and every object.
+    pub fn held_by(&self) -> HeldBy {
+        self.catalog.held_by()
     }
 
     /// The holes of a region that reads found so far, in order.

@@ -75,7 +75,7 @@ mod watch;
 
 pub use object_store;
 pub use read::{Read, ReadItem};
-pub use sealog_core::catalog::RegionInfo;
+pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
 pub use sealog_core::read::Hole;

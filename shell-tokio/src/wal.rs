@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_core::catalog::RegionInfo;
+use sealog_core::catalog::{HeldBy, RegionInfo};
 use sealog_core::read::Hole;
 use sealog_core::stats::Stats;
 use sealog_core::{
@@ -338,6 +338,19 @@ impl Wal {
     /// As [`latest`](Wal::latest).
     pub async fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         self.ask(|writer| writer.regions().collect()).await
+    }
+
+    /// What keeps the log's objects from being deleted (DESIGN.md section 9): the reclaim boundary,
+    /// the object that stands at it, the regions that need it and their watermarks, and how many
+    /// objects and bytes each of the ten regions that hold most would free. Needs no request, and
+    /// costs time in proportion to the regions and objects of the log; dropping the future does
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn held_by(&self) -> Result<HeldBy, Error> {
+        self.ask(|writer| writer.held_by()).await
     }
 
     /// The holes that reads of the region met so far, in order (DESIGN.md section 8). Needs no
