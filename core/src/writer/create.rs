@@ -135,6 +135,14 @@ impl<W> Writer<W> {
         self.stats.create_failures_total += 1;
         let conflict = matches!(outcome, CreateOutcome::Stale | CreateOutcome::Foreign);
         self.stats.create_conflicts_total += u64::from(conflict);
+        if let Some(batch) = self.pipeline.get_mut(link) {
+            match outcome {
+                CreateOutcome::Transient => batch.unsure = true,
+                // Another's object stands there, and it is not ours to delete.
+                CreateOutcome::Stale => batch.unsure = false,
+                _ => {}
+            }
+        }
         match consequence(outcome, self.options.ack_mode) {
             Consequence::Index => self.created(link),
             Consequence::Repeat => self.repeat(link, failure),
@@ -160,6 +168,9 @@ impl<W> Writer<W> {
 
     /// A transient outcome of a batch.
     pub(super) fn set_back(&mut self, link: Link, failure: Error) {
+        if let Some(batch) = self.pipeline.get_mut(link) {
+            batch.unsure = true;
+        }
         match consequence(CreateOutcome::Transient, self.options.ack_mode) {
             Consequence::Repeat => self.repeat(link, failure),
             _ => self.repeat_or_roll_back(link, failure),
@@ -241,7 +252,7 @@ impl<W> Writer<W> {
         if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
-        for batch in batches.iter().filter(|batch| batch.outcome() == Outcome::Unknown) {
+        for batch in batches.iter().filter(|batch| batch.may_be_stored()) {
             self.reclaim.add_failed_batch(batch.link.sequence);
         }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
