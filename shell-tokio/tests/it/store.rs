@@ -22,6 +22,7 @@ pub(crate) enum Asked {
     Put,
     Get,
     List,
+    Delete,
 }
 
 /// What the store does with it.
@@ -34,14 +35,18 @@ pub(crate) enum Reaction {
     Panic,
     /// Of a put: whatever its condition says.
     Overwrite,
-    /// Of a put: done, and then this answer.
+    /// Of a put or a delete: done, and then this answer.
     DoAndFail(Error),
 }
 
 type Rule = Arc<dyn Fn(Asked, &str) -> Reaction + Send + Sync>;
 
 pub(crate) struct TestStore {
-    inner: InMemory,
+    inner: Arc<InMemory>,
+    script: Arc<Script>,
+}
+
+struct Script {
     rule: Mutex<Rule>,
     gate: Semaphore,
     asked: Mutex<Vec<(Asked, String)>>,
@@ -49,17 +54,17 @@ pub(crate) struct TestStore {
 
 impl TestStore {
     pub(crate) fn new() -> Arc<TestStore> {
-        Arc::new(TestStore {
-            inner: InMemory::new(),
+        let script = Script {
             rule: Mutex::new(Arc::new(|_, _| Reaction::Pass)),
             gate: Semaphore::new(0),
             asked: Mutex::new(Vec::new()),
-        })
+        };
+        Arc::new(TestStore { inner: Arc::new(InMemory::new()), script: Arc::new(script) })
     }
 
     /// From now on the store reacts like this.
     pub(crate) fn react(&self, rule: impl Fn(Asked, &str) -> Reaction + Send + Sync + 'static) {
-        *self.rule.lock().unwrap() = Arc::new(rule);
+        *self.script.rule.lock().unwrap() = Arc::new(rule);
     }
 
     pub(crate) fn hold(&self, what: Asked) {
@@ -71,12 +76,12 @@ impl TestStore {
     }
 
     pub(crate) fn let_pass(&self, requests: usize) {
-        self.gate.add_permits(requests);
+        self.script.gate.add_permits(requests);
     }
 
     /// How often this was asked so far.
     pub(crate) fn count(&self, what: Asked) -> usize {
-        self.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
+        self.script.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
     }
 
     /// Replaces what stands at a key, behind the log's back.
@@ -94,7 +99,9 @@ impl TestStore {
         keys.sort();
         keys
     }
+}
 
+impl Script {
     async fn reaction(&self, asked: Asked, key: &str) -> Result<Reaction> {
         self.asked.lock().unwrap().push((asked, key.to_owned()));
         let rule = self.rule.lock().unwrap().clone();
@@ -141,7 +148,7 @@ impl ObjectStore for TestStore {
         payload: PutPayload,
         mut options: PutOptions,
     ) -> Result<PutResult> {
-        match self.reaction(Asked::Put, location.as_ref()).await? {
+        match self.script.reaction(Asked::Put, location.as_ref()).await? {
             Reaction::Overwrite => options.mode = PutMode::Overwrite,
             Reaction::DoAndFail(error) => {
                 self.inner.put_opts(location, payload, options).await?;
@@ -153,14 +160,14 @@ impl ObjectStore for TestStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.reaction(Asked::Get, location.as_ref()).await?;
+        self.script.reaction(Asked::Get, location.as_ref()).await?;
         self.inner.get_opts(location, options).await
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let asked = prefix.map_or("", |prefix| prefix.as_ref());
-        self.asked.lock().unwrap().push((Asked::List, asked.to_owned()));
-        let rule = self.rule.lock().unwrap().clone();
+        self.script.asked.lock().unwrap().push((Asked::List, asked.to_owned()));
+        let rule = self.script.rule.lock().unwrap().clone();
         match rule(Asked::List, asked) {
             Reaction::Pass => self.inner.list(prefix),
             Reaction::Fail(error) => stream::iter([Err(error)]).boxed(),
@@ -180,7 +187,20 @@ impl ObjectStore for TestStore {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let (inner, script) = (self.inner.clone(), self.script.clone());
+        let delete = move |location: Result<Path>| {
+            let (inner, script) = (inner.clone(), script.clone());
+            async move {
+                let location = location?;
+                let reaction = script.reaction(Asked::Delete, location.as_ref()).await?;
+                inner.delete(&location).await?;
+                match reaction {
+                    Reaction::DoAndFail(error) => Err(error),
+                    _ => Ok(location),
+                }
+            }
+        };
+        locations.then(delete).boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
