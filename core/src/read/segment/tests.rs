@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::*;
 use crate::error::{Part, StoreErrorKind};
 use crate::format::{Header, ObjectEncoder};
-use crate::types::{Epoch, ObjectSeq};
+use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
 
 /// An object at sequence 7 with five entries of region 1, and the plan to read the middle three.
 fn planned() -> (PlannedSegment, Bytes) {
