@@ -11,6 +11,7 @@ mod figures;
 mod notices;
 mod ownership;
 mod reading;
+mod replaying;
 mod round_trip;
 mod stopping;
 mod store;

@@ -383,10 +383,10 @@ proptest! {
             prop_assert_eq!(holders.count(), 1);
         }
         let fetched: u64 = spans.iter().map(|span| span.range.end - span.range.start).sum();
-        if let (Some((_, first)), Some((_, last))) = (wanted.first(), wanted.last()) {
-            if total * 2 >= last.end - first.start {
-                prop_assert_eq!(spans.len(), 1);
-            }
+        if let (Some((_, first)), Some((_, last))) = (wanted.first(), wanted.last())
+            && total * 2 >= last.end - first.start
+        {
+            prop_assert_eq!(spans.len(), 1);
         }
         if spans.len() > 1 {
             let apart = spans.iter().zip(spans.iter().skip(1));

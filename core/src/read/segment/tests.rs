@@ -166,3 +166,15 @@ fn events_that_are_not_waited_for_change_nothing() {
     assert_eq!(read.handle(SegmentReadEvent::Storage(wrong)), "nothing");
     assert_eq!(read.fetched(0, &bytes), "entries [2, 3, 4]");
 }
+
+#[test]
+fn a_body_of_another_length_is_a_failed_fetch_and_no_hole() {
+    let (_, bytes) = planned();
+    let longer = Bytes::from([&bytes[..], b"x"].concat());
+    for body in [Bytes::new(), bytes.slice(1..), longer] {
+        let (mut read, _) = Reading::new(OnCorruptedSegment::Skip);
+        assert_eq!(read.fetched(0, &body), ASKED);
+        assert!(!read.0.refetched());
+        assert_eq!(read.verdict(None), "failed reading Transient");
+    }
+}
