@@ -168,6 +168,9 @@ fn a_plan_is_cut_by_what_was_looked_at() {
     // One look per object, though it holds more.
     let chosen = ReplayFilter::none().region(RegionId(1));
     assert_eq!(page(&log, &chosen, 0, None, 2), (vec!["6: 1".into()], Some(8), 8));
+    // And however many are chosen, not more than the object holds.
+    let many = (1..50).map(RegionId).fold(ReplayFilter::none(), ReplayFilter::region);
+    assert_eq!(page(&log, &many, 0, None, 4), (vec!["6: 1 2 3".into(), "7: 2".into()], Some(8), 8));
     let nothing = ReplayFilter::none();
     assert_eq!(page(&log, &nothing, 0, None, 2), (vec![], Some(8), 8));
     assert_eq!(page(&log, &nothing, 8, None, 2), (vec![], None, 8));
