@@ -343,12 +343,12 @@ pub enum Event<W> {
     },
     /// A read met a hole: count it and keep it for `holes`.
     HoleFound(Hole),
-    /// A read of one segment ended, for the figures.
+    /// A read of one object's segments ended, for the figures.
     ReadFinished {
         /// How long it took.
         took: Duration,
-        /// Whether the segment was fetched once more because it did not decode.
-        refetched: bool,
+        /// How many segments were fetched once more because they did not decode.
+        refetched: u64,
     },
 }
 

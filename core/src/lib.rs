@@ -11,6 +11,7 @@
 //! | [`Opening`] | from what the store holds to a log that can be written | with [`Recovered`], or an error |
 //! | [`Writer`] | admits appends, makes objects of them, acknowledges what is durable | stopped |
 //! | [`SegmentRead`] | reads the entries of one region from one object | with entries, a hole, a skip, or an error |
+//! | [`ObjectRead`] | reads those of many regions from one object | with what [`SegmentRead`] ends with, for each |
 //!
 //! A machine is driven in a loop: hand it one event with the time, drain its effects to dry, and
 //! see when it wants a tick. Every [`StorageEffect`] is carried out once and answered once; the
@@ -173,8 +174,9 @@ pub use key::{Key, KeyKind, Prefix};
 pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
 pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
-    Hole, PlannedSegment, ReadPlan, SegmentOutcome, SegmentRead, SegmentReadEffect,
-    SegmentReadEvent, SegmentRef,
+    Hole, ObjectRead, ObjectReadEffect, PlannedObject, PlannedSegment, ReadPlan, ReplayFilter,
+    ReplayPlan, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent, SegmentRef,
+    WantedSegment,
 };
 pub use stats::{Histogram, Stats};
 pub use types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};

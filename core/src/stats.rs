@@ -68,7 +68,7 @@ pub struct Stats {
     pub stalled_append: Histogram,
     /// How long the opening took.
     pub recovery: Histogram,
-    /// How long reads of one segment took.
+    /// How long reads of one object took.
     pub read: Histogram,
 }
 

@@ -36,7 +36,7 @@ use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
-use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
+use crate::read::{Hole, PlannedSegment, ReadPlan, ReplayFilter, ReplayPlan, SegmentRef};
 use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
@@ -248,7 +248,7 @@ impl<W> Writer<W> {
             Event::HoleFound(hole) => self.hole_found(hole),
             Event::ReadFinished { took, refetched } => {
                 self.stats.read.record_duration(took);
-                self.stats.refetched_segments_total += u64::from(refetched);
+                self.stats.refetched_segments_total += refetched;
             }
         }
         self.advance();
@@ -419,6 +419,21 @@ impl<W> Writer<W> {
         let segments: Vec<_> = planned.by_ref().take(at_most).collect();
         let next = planned.next().map(|segment| segment.meta.min_id);
         Ok(ReadPlan { segments, next, through })
+    }
+
+    /// Plans a replay of many regions: see [`Catalog::plan_replay`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`] for a filter that names a reserved region.
+    pub fn plan_replay(
+        &self,
+        filter: &ReplayFilter,
+        from: ObjectSeq,
+        through: Option<ObjectSeq>,
+        at_most: usize,
+    ) -> Result<ReplayPlan, Error> {
+        self.catalog.plan_replay(&self.prefix, filter, from, through, at_most)
     }
 
     /// Verifies the invariants: for tests, it costs a walk over everything.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::ObjectStore;
 use sealog_core::catalog::{HeldBy, RegionInfo};
-use sealog_core::read::Hole;
+use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::stats::Stats;
 use sealog_core::{
     Append, EntryId, Epoch, Error, Event, Options, Outcome, Prefix, RegionId, WriteError, Writer,
@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::actor::{Control, Queued, Waiter};
 use crate::open;
 use crate::read::Read;
+use crate::replay::Replay;
 use crate::submitted::{Submitted, SubmittedBatch};
 use crate::watch::DurableWatch;
 
@@ -26,7 +27,7 @@ use crate::watch::DurableWatch;
 /// handle is dropped the log ends as a crash would end it: what is in flight is abandoned and
 /// whoever waits is answered with [`Error::Stopped`]; nothing that was acknowledged is lost, in
 /// [`AckMode::Enqueued`](crate::AckMode::Enqueued) what was not durable aside. A
-/// [`Read`] holds a handle. [`stop`](Wal::stop) ends a log in order.
+/// [`Read`] or [`Replay`] holds a handle. [`stop`](Wal::stop) ends a log in order.
 ///
 /// A method whose log is gone, because its runtime went away, fails with [`Error::Stopped`] and
 /// never hangs. After a terminal error (see [`Error`]) every write fails with
@@ -201,6 +202,33 @@ impl Wal {
     /// does not decode (DESIGN.md section 8).
     pub fn read(&self, region: RegionId, from: EntryId) -> Read {
         Read::new(self.clone(), region, from)
+    }
+
+    /// Reads many regions in one pass over the objects, each region from where the filter says, as
+    /// far as they are durable now: see [`Replay`]. For an engine that starts, and has many regions
+    /// to catch up.
+    ///
+    /// Costs one range read per object that holds something wanted; more only where that saves
+    /// downloading what is not (see there).
+    ///
+    /// ```
+    /// # use futures_util::TryStreamExt;
+    /// # use sealog_tokio::{EntryId, Error, RegionId, ReplayFilter, ReplayItem, Wal};
+    /// # async fn restart(wal: Wal, applied: EntryId) -> Result<(), Error> {
+    /// // Region 7 is applied up to some id, of the others nothing is.
+    /// let filter = ReplayFilter::all().region_from(RegionId(7), applied.next());
+    /// let mut replay = wal.replay(filter);
+    /// while let Some(item) = replay.try_next().await? {
+    ///     match item {
+    ///         ReplayItem::Entry(region, entry) => println!("{region}: {:?}", entry.payload),
+    ///         ReplayItem::Hole(hole) => println!("lost: {hole:?}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replay(&self, filter: ReplayFilter) -> Replay {
+        Replay::new(self.clone(), filter)
     }
 
     /// Returns once no id of the region at or below `id` waits to become durable: at once if that

@@ -8,6 +8,7 @@ mod failing;
 mod guard;
 mod random;
 mod regressions;
+mod replaying;
 mod seal;
 mod stalling;
 mod stop;

@@ -322,7 +322,7 @@ fn figures(stats: &Stats) -> [Figure<'_>; 31] {
             "How long admitted appends had waited for their place",
         ),
         histogram("sealog_recovery_seconds", Seconds, recovery, "How long the opening took"),
-        histogram("sealog_read_seconds", Seconds, read, "How long reads of one segment took"),
+        histogram("sealog_read_seconds", Seconds, read, "How long reads of one object took"),
     ]
 }
 

@@ -12,6 +12,7 @@ mod notices;
 mod ownership;
 mod reading;
 mod reclaiming;
+mod replaying;
 mod round_trip;
 mod stopping;
 mod store;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -50,6 +51,8 @@ struct Script {
     rule: Mutex<Rule>,
     gate: Semaphore,
     asked: Mutex<Vec<(Asked, String)>>,
+    fetched: AtomicU64,
+    gets: AtomicUsize,
 }
 
 impl TestStore {
@@ -58,6 +61,8 @@ impl TestStore {
             rule: Mutex::new(Arc::new(|_, _| Reaction::Pass)),
             gate: Semaphore::new(0),
             asked: Mutex::new(Vec::new()),
+            fetched: AtomicU64::new(0),
+            gets: AtomicUsize::new(0),
         };
         Arc::new(TestStore { inner: Arc::new(InMemory::new()), script: Arc::new(script) })
     }
@@ -82,6 +87,16 @@ impl TestStore {
     /// How often this was asked so far.
     pub(crate) fn count(&self, what: Asked) -> usize {
         self.script.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
+    }
+
+    /// How many bytes were fetched so far.
+    pub(crate) fn fetched(&self) -> u64 {
+        self.script.fetched.load(Ordering::Relaxed)
+    }
+
+    /// How many fetches were begun, and neither answered nor given up.
+    pub(crate) fn under_way(&self) -> usize {
+        self.script.gets.load(Ordering::Relaxed)
     }
 
     /// Replaces what stands at a key, behind the log's back.
@@ -116,8 +131,28 @@ impl Script {
     }
 }
 
+/// Counts a request for as long as it is there.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl UnderWay<'_> {
+    fn new(counter: &AtomicUsize) -> UnderWay<'_> {
+        counter.fetch_add(1, Ordering::Relaxed);
+        UnderWay(counter)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 pub(crate) fn broken() -> Error {
     Error::Generic { store: "test", source: "connection reset".into() }
+}
+
+pub(crate) fn not_there() -> Error {
+    Error::NotFound { path: String::from("there"), source: "NoSuchKey".into() }
 }
 
 pub(crate) fn forbidden() -> Error {
@@ -160,8 +195,11 @@ impl ObjectStore for TestStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let _under_way = UnderWay::new(&self.script.gets);
         self.script.reaction(Asked::Get, location.as_ref()).await?;
-        self.inner.get_opts(location, options).await
+        let found = self.inner.get_opts(location, options).await?;
+        self.script.fetched.fetch_add(found.range.end - found.range.start, Ordering::Relaxed);
+        Ok(found)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
