@@ -1,6 +1,8 @@
 //! What is indexed: the objects of history, the segments of each region, watermarks, and the
 //! reclaim boundary (DESIGN.md sections 3, 8 and 9).
 
+mod plan;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
