@@ -4,7 +4,9 @@ mod random;
 mod recovering;
 mod starting;
 mod store;
+mod surveying;
 mod transcript;
+mod viewing;
 
 use std::string::ToString;
 
@@ -12,6 +14,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::error::Operation;
+use crate::types::Epoch;
 use store::*;
 
 #[test]
