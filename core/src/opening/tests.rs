@@ -1,3 +1,4 @@
+mod endings;
 mod examining;
 mod exclusive;
 mod random;
@@ -15,6 +16,7 @@ use expect_test::expect;
 use super::*;
 use crate::error::Operation;
 use crate::types::Epoch;
+use endings::Ending;
 use store::*;
 
 #[test]

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::Write;
 
-use super::store::{Ending, Run, operation_of, prefix, start_of};
+use super::Ending;
+use super::store::{Run, operation_of, prefix, start_of};
 use crate::format::Header;
 use crate::opening::*;
 
