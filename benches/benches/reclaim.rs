@@ -80,7 +80,8 @@ impl Log {
         let mut log = Log { writer: open(), regions, window, next: 1, first: 1, payload };
         for _ in 0..window {
             log.append();
-            log.answer(None, &mut Duration::ZERO);
+            let mut spent = Duration::ZERO;
+            log.answer(None, &mut spent);
         }
         log
     }

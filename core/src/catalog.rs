@@ -2,6 +2,7 @@
 //! reclaim boundary (DESIGN.md sections 3, 8 and 9).
 
 mod held;
+mod plan;
 mod replay;
 
 use alloc::collections::{BTreeMap, VecDeque};

@@ -98,15 +98,26 @@ impl fmt::Display for Proof {
 ///
 /// What is present proves that history went further than the tip.
 pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostHistory> {
+    let (selection, lost) = select_and_prove(objects)?;
+    lost.into_iter().next().map_or(Ok(selection), Err)
+}
+
+/// What [`select`] selects if nothing is lost, and the proofs that something is, one of each kind:
+/// for those who want to see what is there all the same.
+///
+/// # Errors
+///
+/// [`Proof::NoCompleteChain`]: there is nothing to select.
+pub fn select_and_prove(
+    objects: &BTreeMap<ObjectSeq, Present>,
+) -> Result<(Selection, Vec<LostHistory>), LostHistory> {
     let walks = Walks::new(objects);
     let complete = || walks.0.iter().filter(|walk| walk.is_complete());
     let Some(tip) = complete().max_by_key(|walk| walk.age()) else {
         return Err(nothing_complete(&walks));
     };
     let largest_complete = complete().map(|walk| walk.link.sequence).max();
-    if let Some(lost) = lost_history(&walks, tip, largest_complete.unwrap_or(tip.link.sequence)) {
-        return Err(lost);
-    }
+    let lost = lost_history(&walks, tip, largest_complete.unwrap_or(tip.link.sequence));
 
     let mut passed = walks.chain(tip);
     let chain = passed.split_off(passed.partition_point(|sequence| *sequence < tip.boundary));
@@ -121,7 +132,9 @@ pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostH
     }
     let above = walks.0.iter().filter(|walk| walk.age() > tip.age() && !walk.links_to_itself);
     let incomplete_above_tip = above.count() as u64;
-    Ok(Selection { tip: tip.link, chain, below_boundary, passed, orphans, incomplete_above_tip })
+    let selection =
+        Selection { tip: tip.link, chain, below_boundary, passed, orphans, incomplete_above_tip };
+    Ok((selection, lost))
 }
 
 /// The sequence that the next object takes (DESIGN.md section 4, step 5): above every listed
@@ -151,7 +164,7 @@ fn nothing_complete(walks: &Walks) -> LostHistory {
     }
 }
 
-fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Option<LostHistory> {
+fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Vec<LostHistory> {
     // Whoever sealed it had indexed an object at or just below that boundary.
     let boundary = |walk: &Walk| walk.boundary > largest_complete.next();
     // Its epoch's start object was complete before it.
@@ -161,9 +174,12 @@ fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Optio
         walk.age() > tip.age() && walk.held >= 2 * u64::from(walks.depth(walk.link.epoch))
     };
     let found = |proof, proves: &dyn Fn(&Walk) -> bool| Some(walks.latest(proves)?.lost(proof));
-    found(Proof::BoundaryBeyondTip, &boundary)
-        .or_else(|| found(Proof::EpochBeyondTip, &epoch))
-        .or_else(|| found(Proof::MoreThanAPipeline, &pipeline))
+    let proofs = [
+        found(Proof::BoundaryBeyondTip, &boundary),
+        found(Proof::EpochBeyondTip, &epoch),
+        found(Proof::MoreThanAPipeline, &pipeline),
+    ];
+    proofs.into_iter().flatten().collect()
 }
 
 /// The way back from each present object, in the order of their sequences.

@@ -8,7 +8,7 @@
 //!
 //! | machine | what it is for | how it ends |
 //! | --- | --- | --- |
-//! | [`Opening`] | from what the store holds to a log that can be written | with [`Recovered`], or an error |
+//! | [`Opening`] | from what the store holds to a log that can be written, or read only, or to all that is wrong with it | with [`Recovered`], a [`View`], a [`Survey`], or an error |
 //! | [`Writer`] | admits appends, makes objects of them, acknowledges what is durable | stopped |
 //! | [`SegmentRead`] | reads the entries of one region from one object | with entries, a hole, a skip, or an error |
 //! | [`ObjectRead`] | reads those of many regions from one object | with what [`SegmentRead`] ends with, for each |
@@ -171,7 +171,10 @@ pub use error::{
 };
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
-pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
+pub use opening::{
+    Aim, Identity, ObjectKind, ObjectStatus, Opening, OpeningEffect, OpeningEvent, Problem,
+    Recovered, RecoveryStats, Survey, SurveyedObject, View, ViewedObject,
+};
 pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
     Hole, ObjectRead, ObjectReadEffect, PlannedObject, PlannedSegment, ReadPlan, ReplayFilter,

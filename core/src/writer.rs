@@ -36,7 +36,7 @@ use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
-use crate::read::{Hole, PlannedSegment, ReadPlan, ReplayFilter, ReplayPlan, SegmentRef};
+use crate::read::{Hole, ReadPlan, ReplayFilter, ReplayPlan};
 use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
@@ -400,25 +400,7 @@ impl<W> Writer<W> {
         through: Option<EntryId>,
         at_most: usize,
     ) -> Result<ReadPlan, Error> {
-        if region.is_reserved() {
-            return Err(Error::InvalidRegion { region });
-        }
-        let through = through.unwrap_or_else(|| self.catalog.durable(region));
-        let from = from.max(self.catalog.watermark(region).next());
-        let mut planned = self
-            .catalog
-            .segments_from(region, from)
-            .take_while(|segment| segment.meta.min_id <= through)
-            .map(|segment| PlannedSegment {
-                segment: SegmentRef { object: segment.object, region },
-                key: self.prefix.object_key(segment.object.sequence),
-                meta: segment.meta,
-                from,
-                through,
-            });
-        let segments: Vec<_> = planned.by_ref().take(at_most).collect();
-        let next = planned.next().map(|segment| segment.meta.min_id);
-        Ok(ReadPlan { segments, next, through })
+        self.catalog.plan_read(&self.prefix, region, from, through, at_most)
     }
 
     /// Plans a replay of many regions: see [`Catalog::plan_replay`].

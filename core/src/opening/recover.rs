@@ -65,8 +65,8 @@ pub(super) enum Setback {
 impl Selected {
     /// Selects history among what was found.
     pub(super) fn new(prefix: &Prefix, found: &Found) -> Result<Selected, Setback> {
-        let Found { listed, objects, gone } = found;
-        let listed = listed.clone();
+        let Found { listed, objects, gone, .. } = found;
+        let listed = listed.keys().copied().collect();
         if objects.is_empty() {
             return match gone.first() {
                 Some(first) => Err(vanished(prefix, *first)),

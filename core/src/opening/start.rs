@@ -129,7 +129,7 @@ impl Opening {
         let Some(sequence) = recovery.next_sequence else {
             return self.fail(Error::SequenceExhausted);
         };
-        let record = record(&self.options, &self.identity);
+        let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
         let start = Start::new(recovery, sequence, key, record);
         self.requests.push(start.put.clone());

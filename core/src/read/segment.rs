@@ -53,7 +53,8 @@ pub enum SegmentReadEvent {
 pub enum SegmentReadEffect {
     /// Carry this out.
     Storage(StorageEffect),
-    /// Ask the writer, with [`Event::SegmentReadFailed`](crate::Event::SegmentReadFailed).
+    /// Ask the writer, with [`Event::SegmentReadFailed`](crate::Event::SegmentReadFailed); or, where
+    /// there is none, a view that was opened since, with [`View::verdict`](crate::View::verdict).
     AskWriter(SegmentRef),
     /// The end.
     Done(SegmentOutcome),

@@ -29,6 +29,7 @@ use crate::format::{ObjectEncoder, WriterRecord};
 use crate::key::KeyKind;
 use crate::opening::RecoveryStats;
 use crate::options::AckMode;
+use crate::read::SegmentRef;
 use crate::types::Link;
 
 /// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that
