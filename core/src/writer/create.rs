@@ -203,6 +203,7 @@ impl<W> Writer<W> {
                 self.stats.release_records_total += batch.records.len() as u64;
                 self.carried.succeeded();
             }
+            self.may_return.clear();
             self.reclaim.raise(batch.boundary);
             self.stats.unpersisted_bytes -= size;
             self.stats.created_objects_total += 1;
@@ -243,6 +244,8 @@ impl<W> Writer<W> {
         }
         for batch in batches.iter().filter(|batch| batch.outcome() == Outcome::Unknown) {
             self.reclaim.add_failed_batch(batch.link.sequence);
+            let user = batch.segments.iter().filter(|meta| !meta.region.is_reserved());
+            self.may_return.extend(user.map(|meta| (meta.region, meta.max_id)));
         }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
         self.emit(Effect::Notice(notice));
@@ -317,8 +320,7 @@ impl<W> Writer<W> {
             let regions: Vec<_> = open.regions().collect();
             let records = open.releases();
             self.carried.add(records.iter().map(|(region, through)| (*region, *through)));
-            let outcome =
-                if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
+            let outcome = if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
             let appends = open.appends.into_iter().map(|append| append.waiter);
             self.fail_all(appends.collect(), error, Outcome::NotWritten);
             self.fail_all(open.waits, error, outcome);
