@@ -1,7 +1,11 @@
+mod collected;
 mod examining;
 mod exclusive;
+mod histories;
 mod random;
 mod recovering;
+mod released;
+mod session;
 mod starting;
 mod store;
 mod transcript;
