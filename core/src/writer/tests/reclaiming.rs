@@ -102,13 +102,13 @@ fn a_failed_delete_is_tried_again_after_the_interval() {
         log.obsolete(1, id(6, 1));
         log.append_durable(2);
         log.now = Time::from_millis(1_000);
-        let said = format!("1 not deleted, 6 first: Store deleting {failure:?}");
-        assert_eq!(log.fails(6, failure), [said.clone()]);
+        let said = [format!("1 not deleted, 6 first: Store deleting {failure:?}")];
+        assert_eq!(log.fails(6, failure), said);
         assert_eq!(log.writer.next_tick(), Some(Time::from_millis(61_000)));
         assert_eq!(log.tick_at(60_999), [""; 0]);
         assert_eq!(log.tick_at(61_000), ["delete 6"]);
         assert_eq!(log.writer.next_tick(), None, "it is under way");
-        assert_eq!(log.fails(6, failure), [said]);
+        assert_eq!(log.fails(6, failure), said);
         assert_eq!(log.writer.next_tick(), Some(Time::from_millis(121_000)));
         assert_eq!(log.tick_at(121_000), ["delete 6"]);
         assert_eq!(log.deleted(6), [""; 0]);
