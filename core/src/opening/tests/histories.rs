@@ -12,6 +12,7 @@ use super::*;
 use crate::error::Outcome;
 use crate::event::{Answer, Append, Effect, Event};
 use crate::format::Object;
+use crate::options::AckMode;
 use crate::types::{EntryId, RegionId};
 use crate::writer::Writer;
 
@@ -56,8 +57,7 @@ struct Known {
     released: EntryId,
     /// Through this id something was asked to be hidden.
     may_hide: EntryId,
-    /// A release failed through this id. It holds once an append behind this sequence is
-    /// acknowledged.
+    /// A release failed through this id. It holds once an entry behind this sequence is durable.
     owed: Option<(EntryId, u64)>,
 }
 
@@ -199,6 +199,7 @@ impl World {
             self.writer.handle(self.now, Event::Tick);
         }
         self.writer.check();
+        self.note_durable();
     }
 
     fn take(&mut self, effect: Effect<u32>) {
@@ -221,7 +222,9 @@ impl World {
                 self.requests.push(effect);
             }
             Effect::Ack { waiter, answer } => match (&self.calls[waiter as usize], answer) {
-                (Called::Append, Answer::Appended(ids)) => {
+                (Called::Append, Answer::Appended(ids))
+                    if self.options.ack_mode == AckMode::Durable =>
+                {
                     for id in ids.ids() {
                         // One append has an entry of each of its regions at most.
                         self.acknowledged(id.sequence().0);
@@ -250,14 +253,34 @@ impl World {
                         let known = &mut self.known[region as usize];
                         // What was handed out in an open batch that was dropped may be given again.
                         let put = known.put.range(..=handed).next_back().copied();
-                        let put = put.unwrap_or_default();
-                        known.may_hide = known.may_hide.max(put);
+                        let through = match self.options.ack_mode {
+                            AckMode::Durable => put.unwrap_or_default(),
+                            AckMode::Enqueued => handed,
+                        };
+                        known.may_hide = known.may_hide.max(through);
                         let before = known.owed.map_or(EntryId::ZERO, |(id, _)| id);
-                        known.owed = Some((before.max(put), self.largest_put));
+                        let sealed = self.sealed();
+                        self.known[region as usize].owed = Some((before.max(through), sealed));
                     }
                 }
             }
             Effect::Durable { .. } | Effect::Notice(_) => {}
+        }
+    }
+
+    /// No batch without its records is sealed above this sequence.
+    fn sealed(&self) -> u64 {
+        let latest = |region| self.writer.latest(RegionId(region)).sequence().0;
+        (0..REGIONS).map(latest).max().unwrap_or_default().max(self.largest_put)
+    }
+
+    /// Whatever is durable is as good as acknowledged.
+    fn note_durable(&mut self) {
+        for region in 0..REGIONS {
+            let durable = self.writer.durable(RegionId(region)).sequence().0;
+            if self.objects.contains_key(&durable) {
+                self.acknowledged(durable);
+            }
         }
     }
 
@@ -357,10 +380,14 @@ impl World {
 fn options() -> impl Strategy<Value = Options> {
     let retry_for = prop_oneof![Just(0u64), Just(300)];
     let pipelines = (1..4u32, 1..3u32);
-    (retry_for, pipelines, prop::bool::ANY).prop_map(|(retry_for, (creates, deletes), keeps)| {
+    let flags = prop::array::uniform2(prop::bool::ANY);
+    (retry_for, pipelines, flags).prop_map(|(retry_for, (creates, deletes), [keeps, enqueued])| {
         let retention = if keeps { 7 * 24 * 3600 } else { 0 };
         Options {
+            ack_mode: if enqueued { AckMode::Enqueued } else { AckMode::Durable },
             retry_for: Duration::from_millis(retry_for),
+            // Nothing is queued, so that what is handed out is known when a release is called.
+            max_unpersisted_age: Duration::from_secs(1_000_000),
             max_in_flight: creates,
             max_deletes_in_flight: deletes,
             fence_retention: Duration::from_secs(retention),
