@@ -22,7 +22,8 @@ const REGIONS: u64 = 3;
 enum Step {
     /// Of the regions whose bit is set.
     Append(u8),
-    Release(u64),
+    /// In full or not.
+    Release(u64, bool),
     Obsolete(u64),
     /// A request is answered: which, and how.
     Answer(usize, u8),
@@ -37,7 +38,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (1..8u8).prop_map(Step::Append),
-        3 => (0..REGIONS).prop_map(Step::Release),
+        4 => (0..REGIONS, prop::bool::weighted(0.2))
+            .prop_map(|(region, in_full)| Step::Release(region, in_full)),
         2 => (0..REGIONS).prop_map(Step::Obsolete),
         16 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Step::Answer(which, how)),
         3 => prop_oneof![Just(100u64), Just(1_000), Just(60_000)].prop_map(Step::Tick),
@@ -109,11 +111,16 @@ impl World {
                 let waiter = self.call(Called::Append);
                 self.handle(Event::Append { append, waiter });
             }
-            Step::Release(region) => {
+            Step::Release(region, in_full) => {
+                // In full it hides the same: nothing more of the region comes behind it.
                 let put = self.known[*region as usize].put.last().copied().unwrap_or_default();
                 let handed = self.writer.latest(RegionId(*region)).max(put);
                 let waiter = self.call(Called::Release(*region, handed));
-                self.handle(Event::Release { region: RegionId(*region), waiter });
+                let region = RegionId(*region);
+                self.handle(match in_full {
+                    true => Event::ReleaseAll { region, waiter },
+                    false => Event::Release { region, waiter },
+                });
             }
             Step::Obsolete(region) => {
                 let id = self.writer.durable(RegionId(*region));
@@ -416,7 +423,7 @@ proptest! {
             world.step(&Step::Crash(0));
             world.settle();
             for region in 0..REGIONS {
-                world.step(&Step::Release(region));
+                world.step(&Step::Release(region, false));
             }
             world.settle();
             world.step(&Step::Append(7));
