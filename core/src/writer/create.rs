@@ -241,7 +241,11 @@ impl<W> Writer<W> {
         if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
-        for batch in batches.iter().filter(|batch| batch.outcome() == Outcome::Unknown) {
+        // What stands in the way of older writers stays (DESIGN.md section 12, rule 5).
+        let is_others =
+            |batch: &SealedBatch<W>| matches!(&error, Error::Conflict { key } if *key == batch.key);
+        let unknown = |batch: &&SealedBatch<W>| batch.outcome() == Outcome::Unknown;
+        for batch in batches.iter().filter(unknown).filter(|batch| !is_others(batch)) {
             self.reclaim.add_failed_batch(batch.link.sequence);
         }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
@@ -317,8 +321,7 @@ impl<W> Writer<W> {
             let regions: Vec<_> = open.regions().collect();
             let records = open.releases();
             self.carried.add(records.iter().map(|(region, through)| (*region, *through)));
-            let outcome =
-                if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
+            let outcome = if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
             let appends = open.appends.into_iter().map(|append| append.waiter);
             self.fail_all(appends.collect(), error, Outcome::NotWritten);
             self.fail_all(open.waits, error, outcome);

@@ -122,11 +122,13 @@ impl<W> Writer<W> {
         self.fail_all([waiter].into(), error, outcome);
     }
 
-    /// The record of a release; none if nothing of the region is there or on its way.
+    /// The record of a release; none if nothing of the region is there or on its way, nor can be
+    /// in what failed last: an opening brings that back unless something was indexed after it.
     fn record_of(&self, release: Release) -> Option<(RegionId, EntryId)> {
         let Release { region, in_full } = release;
         let pending = self.pending(region);
-        if pending.is_none() && !self.catalog.holds(region) {
+        let is_there = pending.is_some() || self.catalog.holds(region);
+        if !is_there && !self.failed.is_last_open() {
             return None;
         }
         Some((region, if in_full { EntryId::MAX } else { self.latest(region) }))

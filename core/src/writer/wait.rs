@@ -49,6 +49,11 @@ impl FailedSequences {
         }
     }
 
+    /// Whether nothing was indexed since a batch failed: an opening may still bring it back.
+    pub(super) fn is_last_open(&self) -> bool {
+        self.0.back().is_some_and(|range| range.followed_by.is_none())
+    }
+
     fn error(&self, sequence: ObjectSeq) -> Option<&Error> {
         let at = self.0.partition_point(|range| range.last < sequence);
         self.0.get(at).filter(|range| range.first <= sequence).map(|range| &range.error)
