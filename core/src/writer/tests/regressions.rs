@@ -1,5 +1,7 @@
 //! Inputs that once went wrong, as the simulation found and shrank them.
 
+use alloc::vec;
+
 use super::*;
 use StoreErrorKind::{Exists, NotFound, Refused, TimedOut};
 
@@ -45,4 +47,27 @@ fn an_object_of_an_earlier_epoch_that_held_a_sequence_is_not_deleted_with_the_fa
     log.obsolete(1, id(7, 1));
     log.append(2, "c");
     assert_eq!(log.created(8), ["ack 4: 8/1", "delete 7"]);
+}
+
+/// A release of another kind that was on its way kept the region closed.
+#[test]
+fn a_region_takes_appends_again_once_the_record_that_released_it_in_full_was_collected() {
+    let mut log = Log::new(at_once());
+    log.append(1, "a");
+    log.created(6);
+    assert_eq!(log.release_all(1), ["put 7"]);
+    assert_eq!(log.created(7), ["ack 2"]);
+    assert_eq!(log.append(2, "b"), ["put 8"]);
+    assert_eq!(log.release(1), ["put 9"]);
+    assert_eq!(log.created(8), ["ack 3: 8/1", "delete 6", "delete 7"]);
+    assert_eq!(log.append(1, "c"), ["fail [5]: Released, NotWritten"]);
+    for sequence in [6, 7] {
+        let id = log.take(sequence).id();
+        let results = vec![(log.writer.prefix().object_key(ObjectSeq(sequence)), Ok(()))];
+        log.handle(Event::Storage(StorageAnswer::DeleteResult { id, results }));
+    }
+    assert_eq!(log.append(1, "d"), ["put 10"]);
+    assert_eq!(log.created(9), ["ack 4"]);
+    assert_eq!(log.created(10), ["ack 6: 10/1"]);
+    assert_eq!(log.writer.regions().count(), 2, "the release hides what was there before");
 }
