@@ -41,7 +41,7 @@ fn entry(region: RegionId, payload: &'static str) -> (RegionId, Bytes) {
 impl Log {
     fn new() -> Log {
         let mut journal = Journal::default();
-        journal.begin(0, link(0), &Options::default()).unwrap();
+        journal.begin(0, Time::ZERO, link(0), &Options::default()).unwrap();
         Log { journal, store: ModelStore::new(), sent: Vec::new(), tail: link(0) }
     }
 
