@@ -125,7 +125,7 @@ fn a_store_that_keeps_what_it_says_to_have_deleted_is_caught() {
 }
 
 #[test]
-fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_a_stop_says_what_it_loses() {
+fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_what_was_released_stays_so() {
     let mut total = backlog::Reached::default();
     for seed in seeds() {
         let once = backlog::run(seed);
@@ -139,11 +139,27 @@ fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_a_stop_says_what_it_los
         total.failing += reached.failing;
         total.poisoned += reached.poisoned;
         total.stalled += reached.stalled;
+        total.released += reached.released;
+        total.carried += reached.carried;
+        total.carried_hold += reached.carried_hold;
+        total.hidden += reached.hidden;
+        total.refused += reached.refused;
     }
     let backlog::Reached { acknowledged, lost, came_back, .. } = total;
     let backlog::Reached { stopped, stopped_with_losses, failing, poisoned, stalled, .. } = total;
+    let backlog::Reached { released, carried, carried_hold, hidden, refused, .. } = total;
+    let releases = [released, carried, carried_hold, hidden, refused];
     let all = [acknowledged, lost, came_back, stopped, stopped_with_losses, failing, poisoned];
     if seeds().count() > 1 {
+        assert!(releases.iter().all(|n| *n > 0), "not everything is reached: {total:?}");
         assert!(all.iter().all(|n| *n > 0) && stalled > 0, "not everything is reached: {total:?}");
+    }
+}
+
+#[test]
+fn in_enqueued_a_checker_that_is_wrong_about_releases_is_told_so() {
+    for mistake in [backlog::Mistake::ForgetsReleases, backlog::Mistake::StretchesReleases] {
+        let told = (0..40).filter(|seed| backlog::run_mistaken(*seed, mistake).is_err()).count();
+        assert!(told > 20, "{mistake:?} was seen {told} times");
     }
 }

@@ -33,10 +33,7 @@ impl Journal {
     pub fn opened(&mut self, observed: &Observed) -> Checked {
         let places = self.recognise(observed)?;
         let present: BTreeSet<usize> = places.values().map(|(append, _)| *append).collect();
-        let hidden = self.index.watermarks();
-        let hidden = |(region, id): &(RegionId, EntryId)| {
-            hidden.get(region).is_some_and(|through| id <= through)
-        };
+        let hidden = |at: &(RegionId, EntryId)| self.index.hides(at);
         let first_present = observed.values().flatten().map(|seen| seen.object.sequence).min();
         for append in 0..self.appends.len() {
             self.judge(append, present.contains(&append), &places, first_present, &hidden)?;

@@ -55,6 +55,8 @@ struct Instance {
     requests: Vec<Request>,
     /// The latest time that the machine was told.
     told: Time,
+    /// When its opening began.
+    began: Time,
     /// What it asked for so far: no two requests are named alike.
     asked: BTreeSet<RequestId>,
     /// The answer that arrived last.
@@ -324,6 +326,7 @@ impl World {
             machine,
             requests: Vec::new(),
             told: self.now,
+            began: self.now,
             asked: BTreeSet::new(),
             answered: None,
             faults: false,

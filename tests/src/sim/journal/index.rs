@@ -26,6 +26,10 @@ pub(in crate::sim) struct Index {
     pub(in crate::sim) boundary: ObjectSeq,
     /// Everything that ever was part of history.
     history: BTreeSet<Link>,
+    /// What was ever seen in the store.
+    seen: BTreeMap<Link, Header>,
+    /// How far regions were released by what an opening that went no further put out of sight.
+    passed: BTreeMap<RegionId, EntryId>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +49,13 @@ impl Index {
             *watermark = (*through).max(*watermark);
         }
         watermarks
+    }
+
+    /// Whether an entry is out of sight because its region was released.
+    pub(in crate::sim) fn hides(&self, (region, id): &(RegionId, EntryId)) -> bool {
+        let passed = self.passed.get(region).into_iter();
+        let indexed = self.objects.values().filter_map(|object| object.records.get(region));
+        passed.chain(indexed).any(|through| id <= through)
     }
 
     pub(super) fn released_in_full(&self) -> impl Iterator<Item = RegionId> {
@@ -115,9 +126,18 @@ impl Journal {
             self.index.insert(link, regions, records);
         }
         // What is there below the boundary may go at once.
-        while let Some(Ok(header)) = next.map(find) {
-            self.index.history.insert(header.link());
-            next = header.predecessor;
+        self.index.passed.clear();
+        self.index.seen.extend(standing.values().map(|header| (header.link(), *header)));
+        while let Some(header) = next.and_then(|link| self.index.seen.get(&link)) {
+            let link = header.link();
+            self.index.history.insert(link);
+            for (region, through) in self.sent.get(&link).into_iter().flat_map(|s| &s.records) {
+                // Whatever came after it is there.
+                let last = EntryId(link.sequence.next().0 << 20);
+                let passed = self.index.passed.entry(*region).or_default();
+                *passed = last.min(*through).max(*passed);
+            }
+            next = header.predecessor.filter(|before| before.sequence < link.sequence);
         }
         Ok(())
     }

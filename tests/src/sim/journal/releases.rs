@@ -13,8 +13,8 @@ use crate::sim::tally::Reached;
 pub(super) struct Releases {
     /// Of each region, the append before which it was released last.
     called: BTreeMap<RegionId, usize>,
-    /// The same of those in full that are not answered, or failed.
-    open_in_full: BTreeSet<RegionId>,
+    /// How many in full are not answered, or failed.
+    open_in_full: BTreeMap<RegionId, usize>,
     /// Appends to these may be refused.
     may_refuse: BTreeSet<RegionId>,
     /// Failed, and to be in the log with whatever is acknowledged next: the append before which the
@@ -30,7 +30,7 @@ impl Releases {
     }
 
     pub(super) fn forget(&mut self, region: RegionId) {
-        if !self.open_in_full.contains(&region) {
+        if self.open_in_full.get(&region).is_none_or(|open| *open == 0) {
             self.may_refuse.remove(&region);
         }
     }
@@ -43,7 +43,7 @@ impl Journal {
         let releases = &mut self.instance(instance)?.releases;
         releases.called.insert(region, place);
         if in_full {
-            releases.open_in_full.insert(region);
+            *releases.open_in_full.entry(region).or_default() += 1;
             releases.may_refuse.insert(region);
         }
         Ok(self.call(instance, What::Release { region, in_full, place }))
@@ -74,7 +74,9 @@ impl Journal {
         );
         self.tally.count(if in_full { Reached::ReleasedInFull } else { Reached::Released });
         self.hold(region, place)?;
-        self.instance(instance)?.releases.open_in_full.remove(&region);
+        if in_full {
+            *self.instance(instance)?.releases.open_in_full.entry(region).or_default() -= 1;
+        }
         Ok(())
     }
 

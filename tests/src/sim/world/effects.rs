@@ -68,7 +68,12 @@ impl World {
                 instance.faults || found.is_none_or(|bytes| !is_start_object_of(bytes, who))
             }
             // What does not verify is fetched once more.
-            Error::Corrupted { key, .. } => instance.damaged.get(key).is_some_and(|n| *n > 1),
+            // And what was listed may have been deleted since, and another object have landed there.
+            Error::Corrupted { key, .. } => {
+                instance.damaged.get(key).is_some_and(|n| *n > 1)
+                    || self.late.contains(key)
+                        && self.store.modified(key).is_some_and(|at| at >= instance.began)
+            }
             _ => false,
         };
         ensure!(excused, "the log does not open: {error}");
