@@ -361,14 +361,20 @@ fn bare(log: &Log, sequence: u64, boundary: u64, records: &[ReleaseRecord]) -> (
 #[test]
 fn a_delete_of_what_is_needed_or_of_what_no_indexed_object_says_is_not_is_seen() {
     let mut log = indexed();
-    let key = log.key(1);
-    says(log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store), "to be deleted");
+    let (key, none) = (log.key(1), Default::default());
+    says(
+        log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store, &none),
+        "to be deleted",
+    );
     // It is obsolete, and an opening that comes now would need it still.
     log.journal.watermarks.insert(A, id(1, 1));
-    says(log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store), "to be deleted");
+    says(
+        log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store, &none),
+        "to be deleted",
+    );
     log.journal.index.boundary = ObjectSeq(2);
-    log.journal.asks_to_delete(0, &[key], &log.store).unwrap();
-    says(log.journal.asks_to_delete(0, &[log.key(2)], &log.store), "to be deleted");
+    log.journal.asks_to_delete(0, &[key], &log.store, &none).unwrap();
+    says(log.journal.asks_to_delete(0, &[log.key(2)], &log.store, &none), "to be deleted");
 }
 
 #[test]
@@ -408,7 +414,7 @@ fn a_delete_of_what_stands_in_the_way_of_older_writers_is_seen() {
     };
     log.store.apply(&put);
     log.journal.index.boundary = ObjectSeq(1);
-    let deleted = log.journal.asks_to_delete(0, &[log.key(0)], &log.store);
+    let deleted = log.journal.asks_to_delete(0, &[log.key(0)], &log.store, &Default::default());
     says(deleted, "stands in the way");
 }
 

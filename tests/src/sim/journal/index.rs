@@ -205,12 +205,14 @@ impl Journal {
     }
 
     /// Objects are to be deleted: each is below the durable boundary, holds nothing that is needed,
-    /// and stands in nobody's way.
+    /// and stands in nobody's way, as far as this instance could see: `late` are the keys of puts that
+    /// landed since its opening began.
     pub(in crate::sim) fn asks_to_delete(
         &mut self,
         instance: usize,
         keys: &[Key],
         store: &ModelStore,
+        late: &BTreeSet<Key>,
     ) -> Checked {
         let live = self.first_live();
         let state = of(&self.instances, instance)?;
@@ -232,7 +234,7 @@ impl Journal {
                 continue;
             }
             let of_others = link.epoch != state.start.epoch && !self.index.history.contains(&link);
-            if (claims || of_others) && modified <= state.opened_at {
+            if (claims || of_others) && !late.contains(key) {
                 // It was no older than this to the opening, which knows only what it listed.
                 let age = state.opened_at.since(modified) + Duration::from_millis(1);
                 ensure!(

@@ -98,7 +98,7 @@ impl World {
                     }
                     if let StorageEffect::DeleteObjects { keys, .. } = &effect {
                         ensure!(keys.len() <= self.keys_per_delete, "{} keys at once", keys.len());
-                        self.journal.asks_to_delete(who, keys, &self.store)?;
+                        self.journal.asks_to_delete(who, keys, &self.store, &self.late)?;
                         self.not_being_created(who, keys)?;
                     }
                     self.request(who, effect)?;
