@@ -469,7 +469,7 @@ fn a_record_that_hides_what_was_appended_later_is_seen() {
 fn a_verdict_that_fails_a_read_of_what_was_collected_or_hides_what_is_needed_is_seen() {
     let mut log = indexed();
     let segment = SegmentRef { object: link(1), region: A };
-    let mut judged = |gone, verdict| {
+    let judged = |gone, verdict| {
         let mut journal = log.journal.clone();
         let waiter = journal.asks_for_verdict(0, segment, gone);
         journal.ack(waiter, &Answer::Verdict(verdict), &log.store)

@@ -124,8 +124,8 @@ impl Journal {
     /// From now on no entry of the region is there of an append before this one.
     fn hold(&mut self, region: RegionId, place: usize) -> Checked {
         let watermark = self.watermark(region);
-        let log = self.log.get(&region).into_iter().flatten();
-        let visible = log.filter(|(id, (append, _))| **id > watermark && *append < place).last();
+        let mut log = self.log.get(&region).into_iter().flatten();
+        let visible = log.find(|(id, (append, _))| **id > watermark && *append < place);
         ensure!(visible.is_none(), "region {region} was released, and {visible:?} is visible");
         let released = self.released.entry(region).or_default();
         *released = place.max(*released);

@@ -148,9 +148,9 @@ impl World {
 
     /// Nothing is deleted while it is still being created.
     fn not_being_created(&self, who: usize, keys: &[Key]) -> Checked {
-        let creates = self.instances[who].requests.iter().filter_map(|request| {
-            matches!(request.effect, StorageEffect::PutObject { .. }).then(|| request.effect.key())
-        });
+        let effects = self.instances[who].requests.iter().map(|request| &request.effect);
+        let creates = effects.filter(|effect| matches!(effect, StorageEffect::PutObject { .. }));
+        let creates = creates.map(StorageEffect::key);
         for key in creates {
             ensure!(!keys.contains(key), "{key} is being created, and is to be deleted");
         }
