@@ -146,14 +146,15 @@ impl<W> Writer<W> {
         }
     }
 
-    /// Whether a record of the region is on its way.
-    pub(super) fn is_being_released(&self, region: RegionId) -> bool {
-        let sealed = |records: &[ReleaseRecord]| {
-            records.binary_search_by_key(&region, |record| record.region).is_ok()
+    /// Whether a record that releases the region in full is on its way.
+    pub(super) fn is_being_released_in_full(&self, region: RegionId) -> bool {
+        let in_full = |records: &BTreeMap<RegionId, EntryId>| {
+            records.get(&region).is_some_and(|through| *through == EntryId::MAX)
         };
-        self.carried.records.contains_key(&region)
-            || self.open.as_ref().is_some_and(|open| open.releases().contains_key(&region))
-            || self.pipeline.iter().any(|batch| sealed(&batch.records))
+        let record = ReleaseRecord { region, through: EntryId::MAX };
+        in_full(&self.carried.records)
+            || self.open.as_ref().is_some_and(|open| in_full(open.releases()))
+            || self.pipeline.iter().any(|batch| batch.records.contains(&record))
     }
 
     /// After a roll back, records wait before they are sealed alone: longer each time, while that
