@@ -442,9 +442,8 @@ impl<W> Writer<W> {
         if let Some(first) = self.queue.front() {
             let held = match &first.call {
                 Call::Append { append, bytes } => {
-                    let full = |open: &Batch<W>| {
-                        self.is_full(open) || !open.has_positions_for(append)
-                    };
+                    let full =
+                        |open: &Batch<W>| self.is_full(open) || !open.has_positions_for(append);
                     self.is_over_threshold(append, *bytes)
                         || self.open.as_ref().is_some_and(full) && !self.has_room()
                 }

@@ -317,8 +317,7 @@ impl<W> Writer<W> {
             let regions: Vec<_> = open.regions().collect();
             let records = open.releases();
             self.carried.add(records.iter().map(|(region, through)| (*region, *through)));
-            let outcome =
-                if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
+            let outcome = if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
             let appends = open.appends.into_iter().map(|append| append.waiter);
             self.fail_all(appends.collect(), error, Outcome::NotWritten);
             self.fail_all(open.waits, error, outcome);

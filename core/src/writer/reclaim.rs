@@ -153,12 +153,11 @@ impl<W> Writer<W> {
         results: Vec<(Key, Result<(), StoreError>)>,
     ) {
         let Some(batch) = self.reclaim.under_way.remove(&id) else { return };
-        let answered = results.into_iter().filter_map(|(key, result)| {
-            match self.prefix.classify(&key) {
+        let answered =
+            results.into_iter().filter_map(|(key, result)| match self.prefix.classify(&key) {
                 KeyKind::Object(sequence) => Some((sequence, result)),
                 KeyKind::OutOfRange | KeyKind::Foreign => None,
-            }
-        });
+            });
         let mut answered: BTreeMap<_, _> = answered.collect();
         let mut failures: Option<(ObjectSeq, StoreError, u64)> = None;
         for (sequence, seen) in batch {

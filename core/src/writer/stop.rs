@@ -16,6 +16,9 @@ impl<W> Writer<W> {
             // Creates that were started run out, and acknowledge if they succeed in order.
             AckMode::Durable => {
                 let not_started = self.pipeline.take_not_started();
+                // The sequences are consumed: what stands there is looked at before the last object
+                // is indexed.
+                self.skipped |= !not_started.is_empty() && self.rules.guard_after_roll_back;
                 self.fail_batches(not_started, &error);
                 self.fail_open(&error);
             }

@@ -310,7 +310,10 @@ fn kind(error: &Error) -> String {
             format!("Fenced by {theirs} {}", writer.as_deref().unwrap_or("?"))
         }
         Error::Corrupted { part, .. } => format!("Corrupted {part}"),
-        Error::Lost { entries, .. } => format!("Lost {entries} entries"),
+        Error::Lost { entries, releases: 0, .. } => format!("Lost {entries} entries"),
+        Error::Lost { entries, releases, .. } => {
+            format!("Lost {entries} entries, {releases} releases")
+        }
         other => {
             let debug = format!("{other:?}");
             debug.split([' ', '{']).next().unwrap_or_default().to_string()
