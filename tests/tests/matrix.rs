@@ -1,4 +1,4 @@
-//! The fault matrix of DESIGN.md sections 5, 7 and 14: each row against the machine and against
+//! The fault matrix of DESIGN.md sections 5 to 9 and 14: each row against the machine and against
 //! the tokio shell.
 
 use std::collections::{BTreeMap, BTreeSet};

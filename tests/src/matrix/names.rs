@@ -1,4 +1,4 @@
-//! The rows of the tables and the rules of DESIGN.md sections 5, 7 and 14, and the situations that
+//! The rows of the tables and the rules of DESIGN.md sections 4 to 9 and 14, and the situations that
 //! users of such logs met, by name: each has a case in the matrix, or says where it is.
 
 /// Where the cases of a name are.
