@@ -9,8 +9,8 @@
 //!
 //! A row begins with a log that was opened for the second time: the first instance (epoch 1) left
 //! its start object at 0, the claim of the second stands at 1 and its start object at 2. So its
-//! epoch is 3, its first batch takes sequence 3, and an earlier epoch is epoch 1. What stands in the
-//! way of older writers is too young to be deleted; so deletes are of 3 and of what comes after it.
+//! epoch is 3, its first batch takes sequence 3, and an earlier epoch is epoch 1. What stands in
+//! the way of older writers is too young to be deleted; so deletes are of 3 and of what follows.
 
 pub mod figures;
 pub mod machine;

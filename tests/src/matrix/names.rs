@@ -1,5 +1,5 @@
-//! The rows of the tables and the rules of DESIGN.md sections 4 to 9 and 14, and the situations that
-//! users of such logs met, by name: each has a case in the matrix, or says where it is.
+//! The rows of the tables and the rules of DESIGN.md sections 4 to 9 and 14, and the situations
+//! that users of such logs met, by name: each has a case in the matrix, or says where it is.
 
 /// Where the cases of a name are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

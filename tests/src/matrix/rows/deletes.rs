@@ -8,7 +8,8 @@ use crate::matrix::Step::{
 };
 use crate::matrix::{FAILS, NOTHING, Planted, Row, Step};
 
-/// 3 and 4 hold an entry each, and nothing needs 3. An append is under way at 5, which carries that.
+/// 3 and 4 hold an entry each, and nothing needs 3. An append is under way at 5, which carries
+/// that.
 pub(super) const CARRIED_BY_5: Step = Times(
     1,
     &[

@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        name: "failing: a region is released at 1,000 ticks: one object with one record comes of it",
+        name: "failing: a region is released at 1,000 ticks: one record in one object comes of it",
         covers: &[
             "release: it arrives while failing",
             "failing: a create succeeds, carried records",

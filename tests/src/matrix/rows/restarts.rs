@@ -123,7 +123,7 @@ const LAST_OBJECT: Row = Row {
 };
 
 const LAST_CARRIED: Row = Row {
-    name: "the last object holds releases alone: a carrier lets everything go, itself at the next opening",
+    name: "the last object holds releases alone: a carrier lets everything go",
     covers: &["restart: the last object is release-only"],
     steps: &[
         Append(1, "a"),

@@ -1,5 +1,5 @@
-//! What section 14 says of stop and of poison, in the mode that the other themes leave out, and with
-//! releases among the calls.
+//! What section 14 says of stop and of poison, in the mode that the other themes leave out, and
+//! with releases among the calls.
 
 use sealog_core::AckMode::Enqueued;
 
