@@ -416,7 +416,11 @@ impl Catalog {
                 let object = self.objects.get(&segment.object.sequence);
                 let object = object.unwrap_or_else(|| panic!("{} is not indexed", segment.object));
                 assert_eq!(object.link, segment.object);
-                assert!(object.regions.contains(region), "{} lacks {region}", object.link);
+                assert!(
+                    object.regions.binary_search(region).is_ok(),
+                    "{} lacks {region}",
+                    object.link
+                );
                 assert!(segment.meta.max_id > last, "ids of region {region} do not ascend");
                 last = segment.meta.max_id;
                 *live.entry(segment.object.sequence).or_default() += 1;

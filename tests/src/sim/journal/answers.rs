@@ -52,7 +52,11 @@ impl Journal {
             }
             (What::Release { region, in_full, place }, Answer::Done) => {
                 self.released(instance, region, in_full, place)?;
-                self.pay(instance, waiter)
+                match self.index.holds(region) {
+                    true => self.pay(instance, waiter),
+                    // Of a region of which nothing is there, nothing had to become durable.
+                    false => Ok(()),
+                }
             }
             (What::Verdict { segment, gone }, Answer::Verdict(verdict)) => {
                 self.judged(segment, gone, *verdict)
