@@ -66,15 +66,14 @@
 //! clients of those stores for [`Wal::open_url`].
 #![doc = include_str!("figures.md")]
 
-mod actor;
 mod open;
 mod read;
+mod runtime;
 mod submitted;
 mod wal;
-mod watch;
 
 pub use object_store;
-pub use read::{Read, ReadItem};
+pub use read::Read;
 pub use sealog_core::catalog::RegionInfo;
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
@@ -84,6 +83,6 @@ pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
+pub use sealog_shell::{DurableWatch, ReadItem};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;
-pub use watch::DurableWatch;

@@ -1,43 +1,23 @@
 //! Reading a region.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use sealog_core::format::Entry;
-use sealog_core::read::{
-    Hole, PlannedSegment, ReadPlan, SegmentOutcome, SegmentRead, SegmentReadEffect,
-    SegmentReadEvent,
-};
-use sealog_core::{EntryId, Error, Event, RegionId};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use sealog_core::Error;
+use sealog_shell::ReadItem;
 
-use crate::actor::{Control, Waiter};
-use crate::open::gone;
-use crate::wal::Wal;
+use crate::runtime::Tokio;
 
-/// What a [`Read`] yields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadItem {
-    /// An entry.
-    Entry(Entry),
-    /// A damaged segment, whose entries are lost, in its place between the entries.
-    Hole(Hole),
-}
-
-/// The entries of a region, from [`Wal::read`]: a stream of [`ReadItem`]s in the order of their
-/// ids, up to what was durable when the read began. Entries that became obsolete meanwhile may
-/// be left out.
+/// The entries of a region, from [`Wal::read`](crate::Wal::read): a stream of [`ReadItem`]s in the
+/// order of their ids, up to what was durable when the read began. Entries that became obsolete
+/// meanwhile may be left out.
 ///
 /// It reads several segments ahead ([`Options::read_concurrency`](crate::Options)), in tasks of
 /// its own, from the moment that it is polled first; it holds the entries of as many segments in
 /// memory. It holds a handle of the log, and goes on after a terminal error and after
-/// [`Wal::stop`].
+/// [`Wal::stop`](crate::Wal::stop).
 ///
 /// # Errors
 ///
@@ -51,93 +31,11 @@ pub enum ReadItem {
 /// A future that waits for the next item may be dropped: no item is lost. Dropping the stream
 /// abandons its requests.
 #[must_use = "a read does nothing unless it is polled"]
-pub struct Read {
-    wal: Wal,
-    region: RegionId,
-    plan: Plan,
-    /// Planned and not begun, in order.
-    planned: VecDeque<PlannedSegment>,
-    /// Begun, in order.
-    running: VecDeque<Running>,
-    /// Of the segment whose turn it is.
-    entries: std::vec::IntoIter<Entry>,
-}
-
-enum Plan {
-    /// The actor was asked for the next page.
-    Asked(oneshot::Receiver<Result<ReadPlan, Error>>),
-    /// There is another page.
-    More { from: EntryId, through: EntryId },
-    /// Nothing is left to plan.
-    Ended,
-}
-
-/// How many segments are planned at once: the actor does it between appends.
-const PAGE: usize = 256;
+pub struct Read(sealog_shell::Read<Tokio>);
 
 impl Read {
-    pub(crate) fn new(wal: Wal, region: RegionId, from: EntryId) -> Read {
-        let plan = ask_for_page(&wal, region, from, None);
-        let (planned, running) = (VecDeque::new(), VecDeque::new());
-        Read { wal, region, plan, planned, running, entries: Vec::new().into_iter() }
-    }
-
-    /// Begins to read segments, as many as may run at once.
-    fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
-        let at_once = self.wal.options().read_concurrency as usize;
-        while self.running.len() < at_once {
-            if let Some(planned) = self.planned.pop_front() {
-                self.running.push_back(Running(tokio::spawn(read(self.wal.clone(), planned))));
-                continue;
-            }
-            match &mut self.plan {
-                Plan::Ended => break,
-                Plan::More { from, through } => {
-                    self.plan = ask_for_page(&self.wal, self.region, *from, Some(*through));
-                }
-                Plan::Asked(answer) => match Pin::new(answer).poll(cx) {
-                    Poll::Pending => break,
-                    Poll::Ready(answer) => {
-                        let page = answer.unwrap_or(Err(Error::Stopped))?;
-                        self.plan = match page.next {
-                            Some(from) => Plan::More { from, through: page.through },
-                            None => Plan::Ended,
-                        };
-                        self.planned = page.segments.into();
-                    }
-                },
-            }
-        }
-        Ok(())
-    }
-
-    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ReadItem>, Error>> {
-        loop {
-            if let Some(entry) = self.entries.next() {
-                return Poll::Ready(Ok(Some(ReadItem::Entry(entry))));
-            }
-            self.begin(cx)?;
-            let Some(first) = self.running.front_mut() else {
-                return match self.plan {
-                    Plan::Ended => Poll::Ready(Ok(None)),
-                    _ => Poll::Pending,
-                };
-            };
-            let outcome = ready!(first.poll(cx))?;
-            self.running.pop_front();
-            match outcome {
-                SegmentOutcome::Entries(entries) => self.entries = entries.into_iter(),
-                SegmentOutcome::Hole(hole) => return Poll::Ready(Ok(Some(ReadItem::Hole(hole)))),
-                SegmentOutcome::Skipped => {}
-                SegmentOutcome::Failed(error) => return Poll::Ready(Err(error)),
-            }
-        }
-    }
-
-    fn end(&mut self) {
-        self.plan = Plan::Ended;
-        self.planned.clear();
-        self.running.clear();
+    pub(crate) fn new(read: sealog_shell::Read<Tokio>) -> Read {
+        Read(read)
     }
 }
 
@@ -145,78 +43,12 @@ impl Stream for Read {
     type Item = Result<ReadItem, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let item = ready!(self.poll_item(cx));
-        if item.is_err() {
-            self.end();
-        }
-        Poll::Ready(item.transpose())
+        Pin::new(&mut self.0).poll_next(cx)
     }
 }
 
 impl fmt::Debug for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Read")
-            .field("wal", &self.wal)
-            .field("region", &self.region)
-            .finish_non_exhaustive()
+        self.0.fmt(f)
     }
-}
-
-fn ask_for_page(wal: &Wal, region: RegionId, from: EntryId, through: Option<EntryId>) -> Plan {
-    let (reply, answer) = oneshot::channel();
-    let asked = Control::asking(move |w| w.plan_read(region, from, through, PAGE), reply);
-    // If the log is gone, the reply is dropped and the answer says so.
-    drop(wal.shared().control.send(asked));
-    Plan::Asked(answer)
-}
-
-/// A segment under way in a task of its own, which ends with it.
-struct Running(JoinHandle<SegmentOutcome>);
-
-impl Running {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SegmentOutcome, Error>> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).map_err(|error| {
-            gone(error);
-            Error::Stopped
-        }))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Drives the reading of one segment, and tells the writer what came of it.
-async fn read(wal: Wal, planned: PlannedSegment) -> SegmentOutcome {
-    let began = Instant::now();
-    let options = wal.options();
-    let mut read = SegmentRead::new(planned, options.on_corrupted_segment, options.request_timeout);
-    let outcome = loop {
-        match read.poll_effect() {
-            Some(SegmentReadEffect::Storage(effect)) => {
-                let time_limit = tokio::time::sleep(effect.time_limit());
-                let store = &wal.shared().store;
-                let answer = sealog_shell::carry_out(store, effect, time_limit).await;
-                read.handle(SegmentReadEvent::Storage(answer));
-            }
-            Some(SegmentReadEffect::AskWriter(segment)) => {
-                let asked = wal.request(|reply| {
-                    let waiter = Waiter::Verdict(reply);
-                    Control::Event(Event::SegmentReadFailed { segment, waiter })
-                });
-                read.handle(SegmentReadEvent::Verdict(asked.await.ok().flatten()));
-            }
-            Some(SegmentReadEffect::Done(outcome)) => break outcome,
-            // It always waits for what it asked for last, and that was answered.
-            None => break SegmentOutcome::Failed(Error::Stopped),
-        }
-    };
-    let tell = |event| drop(wal.shared().control.send(Control::Event(event)));
-    if let SegmentOutcome::Hole(hole) = &outcome {
-        tell(Event::HoleFound(hole.clone()));
-    }
-    tell(Event::ReadFinished { took: began.elapsed(), refetched: read.refetched() });
-    outcome
 }
