@@ -67,13 +67,12 @@
 #![doc = include_str!("figures.md")]
 
 mod open;
-mod read;
 mod runtime;
+mod stream;
 mod submitted;
 mod wal;
 
 pub use object_store;
-pub use read::Read;
 pub use sealog_core::catalog::RegionInfo;
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
@@ -84,5 +83,6 @@ pub use sealog_core::{
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
 pub use sealog_shell::{DurableWatch, ReadItem};
+pub use stream::Read;
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

@@ -13,8 +13,8 @@ use sealog_core::{Append, EntryId, Epoch, Error, Options, Prefix, RegionId, Writ
 use sealog_shell::{DurableWatch, Log};
 
 use crate::open;
-use crate::read::Read;
 use crate::runtime::Tokio;
+use crate::stream::Read;
 use crate::submitted::{Submitted, SubmittedBatch};
 
 /// A log that is open for writing: a handle, cheap to clone, for any number of tasks.

@@ -1,4 +1,4 @@
-//! Reading a region.
+//! The stream that a read is.
 
 use std::fmt;
 use std::pin::Pin;
