@@ -134,7 +134,7 @@ mod tests {
 
     impl Drop for Tell {
         fn drop(&mut self) {
-            drop(self.0.send("dropped"));
+            let _ = self.0.send("dropped");
         }
     }
 
