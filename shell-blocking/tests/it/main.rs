@@ -2,6 +2,8 @@
 //! common with the tokio shell is tested over both, in the crate `sealog-tests`.
 
 mod anywhere;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+mod told;
 mod waiting;
 
 use std::sync::Arc;
@@ -15,6 +17,11 @@ const PREFIX: &str = "logs/a";
 
 fn open(options: Options) -> Wal {
     Wal::open(Arc::new(InMemory::new()), PREFIX, options).unwrap()
+}
+
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+fn open_at(prefix: &str) -> Wal {
+    Wal::open(Arc::new(InMemory::new()), prefix, Options::default()).unwrap()
 }
 
 /// A log whose next append waits for an hour unless it is flushed.
