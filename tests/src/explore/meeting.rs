@@ -281,12 +281,12 @@ impl Meeting<'_> {
     /// deletes, which may wait for its puts.
     fn is_idle(&self) -> bool {
         let Instance { phase, appends_left, told, .. } = &self.instance;
+        let Setup { floors, carriers, deletes, .. } = *self.setup;
+        let may_delete = deletes && self.instance.asked.iter().any(is_put);
         matches!(phase, Phase::Writing(_))
             && *appends_left == 0
-            && !self.setup.floors
-            && !self.setup.carriers
+            && !(floors || carriers || may_delete)
             && !told.appends.contains(&Fate::Waiting)
-            && !(self.setup.deletes && self.instance.asked.iter().any(is_put))
     }
 
     fn end(&mut self, end: End) {
