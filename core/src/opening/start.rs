@@ -285,9 +285,10 @@ impl Opening {
             true => self.options.fence_retention,
             false => Duration::ZERO,
         };
-        let newest = self.modified.values().copied().max().unwrap_or_default();
+        let newest = self.shown.values().map(|shown| shown.modified_millis).max();
+        let newest = newest.unwrap_or_default();
         let age = |sequence: &ObjectSeq| {
-            let modified = self.modified.get(sequence).copied().unwrap_or(newest);
+            let modified = self.shown.get(sequence).map_or(newest, |shown| shown.modified_millis);
             Duration::from_millis(newest.saturating_sub(modified))
         };
         for (sequence, object) in &self.known {
