@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use crate::event::Payload;
 use crate::event::{Append, Appended};
 use crate::format::{
-    ENTRY_HEADER_LEN, Header, MIN_OBJECT_LEN, ObjectEncoder, SEGMENT_HEADER_LEN, SEGMENT_ROW_LEN,
-    SegmentMeta,
+    ENTRY_HEADER_LEN, Header, MIN_OBJECT_LEN, ObjectEncoder, RELEASE_RECORD_LEN,
+    RELEASES_HEADER_LEN, ReleaseRecord, SEGMENT_HEADER_LEN, SEGMENT_ROW_LEN, SegmentMeta,
+    encode_releases,
 };
 use crate::types::{EntryId, ObjectSeq, RegionId, Time};
 
@@ -24,8 +25,10 @@ pub(crate) struct Batch<W> {
     entries: u64,
     /// No region holds more entries than this.
     most_entries: u32,
+    /// Regions that are released, each through this id.
+    releases: BTreeMap<RegionId, EntryId>,
     pub(crate) appends: Vec<WaitingAppend<W>>,
-    /// Flushes, and whoever waits for ids in it to become durable.
+    /// Flushes, releases, and whoever waits for ids in it to become durable.
     pub(crate) waits: Vec<W>,
 }
 
@@ -46,6 +49,7 @@ impl<W> Batch<W> {
             bytes: MIN_OBJECT_LEN,
             entries: 0,
             most_entries: 0,
+            releases: BTreeMap::new(),
             appends: Vec::new(),
             waits: Vec::new(),
         }
@@ -115,10 +119,50 @@ impl<W> Batch<W> {
         id
     }
 
-    /// Closes the batch's object.
-    pub(crate) fn encode(&mut self, header: &Header) -> (Payload, Vec<SegmentMeta>) {
-        core::mem::take(&mut self.encoder).finish(header)
+    /// Adds release records. Of one region the largest id wins.
+    pub(crate) fn release(&mut self, records: impl IntoIterator<Item = (RegionId, EntryId)>) {
+        let bytes = releases_len(self.releases.len());
+        for (region, through) in records {
+            let released = self.releases.entry(region).or_default();
+            *released = through.max(*released);
+        }
+        self.bytes += releases_len(self.releases.len()) - bytes;
     }
+
+    /// The regions with entries in it, in order.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = RegionId> {
+        self.encoder.regions()
+    }
+
+    /// The regions that it releases.
+    pub(crate) fn releases(&self) -> &BTreeMap<RegionId, EntryId> {
+        &self.releases
+    }
+
+    /// Closes the batch's object: its bytes, its table of segments, and the release records in it.
+    pub(crate) fn encode(
+        &mut self,
+        header: &Header,
+    ) -> (Payload, Vec<SegmentMeta>, Vec<ReleaseRecord>) {
+        let record = |(region, through)| ReleaseRecord { region, through };
+        let records: Vec<_> = core::mem::take(&mut self.releases).into_iter().map(record).collect();
+        if !records.is_empty()
+            && let Some(id) = EntryId::new(self.sequence, 1)
+        {
+            self.encoder.push(RegionId::RELEASES, id, &encode_releases(&records));
+        }
+        let (payload, segments) = core::mem::take(&mut self.encoder).finish(header);
+        (payload, segments, records)
+    }
+}
+
+/// What a segment of so many release records adds to an object.
+fn releases_len(records: usize) -> u64 {
+    if records == 0 {
+        return 0;
+    }
+    let framing = SEGMENT_HEADER_LEN + SEGMENT_ROW_LEN + ENTRY_HEADER_LEN;
+    (framing + RELEASES_HEADER_LEN + records * RELEASE_RECORD_LEN) as u64
 }
 
 /// How many entries an append has of each region.

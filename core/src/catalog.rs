@@ -1,23 +1,35 @@
 //! What is indexed: the objects of history, the segments of each region, watermarks, and the
 //! reclaim boundary (DESIGN.md sections 3, 8 and 9).
 
+mod held;
+mod plan;
+mod replay;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 
 use crate::error::{DecodeError, Part};
-use crate::format::SegmentMeta;
+use crate::format::{ReleaseRecord, SegmentMeta};
 use crate::read::Hole;
 use crate::types::{EntryId, Link, ObjectSeq, RegionId};
 
+pub use held::{HeldBy, Holder, RegionHold};
+
 /// The indexed objects and what they hold.
 ///
-/// Invariants, which [`check`](Catalog::check) verifies:
+/// Nothing here is found by scanning: what an event costs depends on the segments that it names,
+/// and not on how many objects or regions there are. Invariants, which
+/// [`check`](Catalog::check) verifies:
 ///
-/// 1. Every segment of a region is in an indexed object, and the object names the region.
-/// 2. The ids of a region ascend along its segments, and `last_id` is at or above all of them.
-/// 3. A region's first `dead` segments are those at or below its watermark.
+/// 1. Every live segment of a region is in an indexed object, and the object names the region.
+/// 2. The ids of a region ascend along its live segments, all above its watermark, and `last_id`
+///    is at or above all of them.
+/// 3. A region's `held` counts the indexed objects that have a segment of it, `records` those
+///    that have a release record of it; where both are zero, nothing is known of the region once
+///    nothing of it is pending.
 /// 4. An object's `live` counts its segments above their watermark.
 /// 5. No object below the boundary holds a live segment, and the boundary is the first indexed
 ///    object that does, or one above the last indexed object; unless it was higher before, since
@@ -28,6 +40,8 @@ pub struct Catalog {
     regions: BTreeMap<RegionId, Region>,
     last: Option<Link>,
     boundary: ObjectSeq,
+    /// The last object with entries that the boundary passed.
+    passed: Option<ObjectSeq>,
     bytes: u64,
     holes: BTreeMap<(RegionId, ObjectSeq), Hole>,
     unindexed: BTreeMap<ObjectSeq, Unindexed>,
@@ -51,6 +65,8 @@ pub enum UnindexedKind {
     Claim,
     /// The first object of a writer.
     Start,
+    /// History below the boundary: the collection that was to delete it did not get to it.
+    Passed,
     /// Any other.
     Other,
 }
@@ -58,7 +74,7 @@ pub enum UnindexedKind {
 impl Unindexed {
     /// Whether it must be kept, boundary or not, for this long (DESIGN.md section 12, rule 5).
     pub fn is_kept(&self, retention: Duration) -> bool {
-        self.age < retention
+        self.kind != UnindexedKind::Passed && self.age < retention
     }
 }
 
@@ -68,16 +84,22 @@ struct Object {
     size: u64,
     /// The regions with a segment in it, in order; reserved ones left out.
     regions: Vec<RegionId>,
+    /// The regions with a release record in it, in order.
+    records: Vec<RegionId>,
     /// How many of its segments are above their region's watermark.
     live: u32,
+    /// It is not deleted, boundary or not.
+    kept: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Region {
-    /// In the order of their objects, which is the order of their ids.
-    segments: VecDeque<IndexedSegment>,
-    /// How many of them, from the front, are at or below the watermark.
-    dead: usize,
+    /// Those above the watermark, in the order of their objects, which is the order of their ids.
+    live: VecDeque<IndexedSegment>,
+    /// How many indexed objects have a segment of it.
+    held: u32,
+    /// How many indexed objects have a release record of it.
+    records: u32,
     /// The largest id that was ever indexed.
     last_id: EntryId,
     watermark: EntryId,
@@ -142,23 +164,37 @@ impl Catalog {
         for meta in user() {
             let region = self.regions.entry(meta.region).or_default();
             region.last_id = meta.max_id;
-            if meta.max_id <= region.watermark {
-                region.dead += 1;
-            } else {
+            region.held += 1;
+            if meta.max_id > region.watermark {
                 live += 1;
+                region.live.push_back(IndexedSegment { object: link, meta: *meta });
             }
-            region.segments.push_back(IndexedSegment { object: link, meta: *meta });
         }
         let regions = user().map(|meta| meta.region).collect();
-        self.objects.insert(link.sequence, Object { link, size, regions, live });
+        let object = Object { link, size, regions, records: Vec::new(), live, kept: false };
+        self.objects.insert(link.sequence, object);
         self.bytes += size;
         self.last = Some(link);
         self.advance_boundary();
         Ok(())
     }
 
+    /// Applies the release records of an object that was indexed just now: each raises its region's
+    /// watermark, and is known until the object is [removed](Catalog::remove). Records that name
+    /// a reserved region say nothing.
+    pub fn apply_releases(&mut self, sequence: ObjectSeq, records: &[ReleaseRecord]) {
+        let records = || records.iter().filter(|record| !record.region.is_reserved());
+        if let Some(object) = self.objects.get_mut(&sequence) {
+            object.records = records().map(|record| record.region).collect();
+            for record in records() {
+                self.regions.entry(record.region).or_default().records += 1;
+                self.raise_watermark(record.region, record.through);
+            }
+        }
+    }
+
     /// Raises a region's watermark; it never moves down. Costs what becomes obsolete by it.
-    /// Reserved regions have none: a release record that names one says nothing.
+    /// Reserved regions have none.
     pub fn raise_watermark(&mut self, region: RegionId, id: EntryId) {
         if region.is_reserved() {
             return;
@@ -168,13 +204,87 @@ impl Catalog {
             return;
         }
         state.watermark = id;
-        while let Some(segment) = state.segments.get(state.dead).filter(|s| s.meta.max_id <= id) {
+        while let Some(segment) = state.live.front().filter(|segment| segment.meta.max_id <= id) {
+            let segment = *segment;
+            state.live.pop_front();
             if let Some(object) = self.objects.get_mut(&segment.object.sequence) {
                 object.live -= 1;
             }
-            state.dead += 1;
         }
         self.advance_boundary();
+    }
+
+    /// Removes an object of which nothing is live: it was deleted. Gives back the regions that it
+    /// named, of which nothing may be left.
+    pub fn remove(&mut self, sequence: ObjectSeq) -> Vec<RegionId> {
+        let dead = |object: &Object| object.live == 0;
+        if !self.objects.get(&sequence).is_some_and(dead) {
+            return Vec::new();
+        }
+        let Some(object) = self.objects.remove(&sequence) else { return Vec::new() };
+        self.bytes -= object.size;
+        for region in &object.regions {
+            self.holes.remove(&(*region, sequence));
+            if let Some(state) = self.regions.get_mut(region) {
+                state.held -= 1;
+            }
+        }
+        for region in &object.records {
+            if let Some(state) = self.regions.get_mut(region) {
+                state.records -= 1;
+            }
+        }
+        let mut named = object.regions;
+        named.extend(object.records);
+        named
+    }
+
+    /// Whether no indexed object has anything of the region, not even obsolete.
+    pub fn is_without(&self, region: RegionId) -> bool {
+        self.regions.get(&region).is_none_or(|state| state.held == 0 && state.records == 0)
+    }
+
+    /// Whether an indexed object has a segment of the region, and be it obsolete.
+    pub fn holds(&self, region: RegionId) -> bool {
+        self.regions.get(&region).is_some_and(|state| state.held > 0)
+    }
+
+    /// The regions whose watermark is above every id: they were released in full.
+    pub fn released_in_full(&self) -> impl Iterator<Item = RegionId> {
+        let released = |state: &Region| state.watermark == EntryId::MAX;
+        self.regions.iter().filter(move |(_, state)| released(state)).map(|(region, _)| *region)
+    }
+
+    /// Forgets a region [of which there is nothing](Catalog::is_without): ids that are assigned
+    /// later are above all that it ever had.
+    pub fn forget(&mut self, region: RegionId) {
+        if self.is_without(region) {
+            self.regions.remove(&region);
+        }
+    }
+
+    /// How many regions something is known of.
+    pub fn region_count(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Keeps an indexed object from being deleted (DESIGN.md section 12, rule 5).
+    pub fn keep(&mut self, sequence: ObjectSeq) {
+        if let Some(object) = self.objects.get_mut(&sequence) {
+            object.kept = true;
+        }
+    }
+
+    /// The first indexed object in this range that may be deleted.
+    pub fn next_garbage(&self, range: Range<ObjectSeq>) -> Option<ObjectSeq> {
+        let range = range.start.min(range.end)..range.end;
+        let mut objects = self.objects.range(range);
+        objects.find(|(_, object)| !object.kept && object.live == 0).map(|(sequence, _)| *sequence)
+    }
+
+    /// The last indexed object with entries that the boundary passed, if one was.
+    pub fn last_passed(&self) -> Option<ObjectSeq> {
+        self.passed
     }
 
     /// Raises the boundary to what an object carried.
@@ -191,6 +301,9 @@ impl Catalog {
                 return;
             }
             self.boundary = sequence.next();
+            if !object.regions.is_empty() {
+                self.passed = Some(*sequence);
+            }
         }
     }
 
@@ -212,6 +325,11 @@ impl Catalog {
     /// How many bytes the indexed objects have.
     pub fn byte_count(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether an object is indexed at this sequence.
+    pub fn is_at(&self, sequence: ObjectSeq) -> bool {
+        self.objects.contains_key(&sequence)
     }
 
     /// Whether this very object is indexed.
@@ -237,25 +355,22 @@ impl Catalog {
         from: EntryId,
     ) -> impl Iterator<Item = &IndexedSegment> {
         self.regions.get(&region).into_iter().flat_map(move |region| {
-            let first = region.segments.partition_point(|segment| segment.meta.max_id < from);
-            region.segments.range(first.max(region.dead)..)
+            let first = region.live.partition_point(|segment| segment.meta.max_id < from);
+            region.live.range(first..)
         })
     }
 
     /// The regions that hold something above their watermark, in order.
     pub fn regions(&self) -> impl Iterator<Item = RegionInfo> {
-        self.regions.iter().filter(|(_, state)| state.dead < state.segments.len()).map(
-            |(region, state)| {
-                let live = state.segments.range(state.dead..);
-                RegionInfo {
-                    region: *region,
-                    durable: state.last_id,
-                    watermark: state.watermark,
-                    segments: live.len() as u64,
-                    bytes: live.map(|segment| segment.meta.length).sum(),
-                }
-            },
-        )
+        self.regions.iter().filter(|(_, state)| !state.live.is_empty()).map(|(region, state)| {
+            RegionInfo {
+                region: *region,
+                durable: state.last_id,
+                watermark: state.watermark,
+                segments: state.live.len() as u64,
+                bytes: state.live.iter().map(|segment| segment.meta.length).sum(),
+            }
+        })
     }
 
     /// Notes an object that is there and not indexed.
@@ -286,22 +401,31 @@ impl Catalog {
     /// An invariant does not hold.
     pub fn check(&self) {
         let mut live: BTreeMap<ObjectSeq, u32> = BTreeMap::new();
+        let mut held: BTreeMap<RegionId, (u32, u32)> = BTreeMap::new();
+        for object in self.objects.values() {
+            object.regions.iter().for_each(|region| held.entry(*region).or_default().0 += 1);
+            object.records.iter().for_each(|region| held.entry(*region).or_default().1 += 1);
+        }
         for (region, state) in &self.regions {
             assert!(!region.is_reserved(), "region {region} is reserved and indexed");
-            let mut last = EntryId::ZERO;
-            for (place, segment) in state.segments.iter().enumerate() {
+            let mut last = state.watermark;
+            for segment in &state.live {
                 let object = self.objects.get(&segment.object.sequence);
                 let object = object.unwrap_or_else(|| panic!("{} is not indexed", segment.object));
                 assert_eq!(object.link, segment.object);
                 assert!(object.regions.contains(region), "{} lacks {region}", object.link);
-                assert!(segment.meta.min_id > last, "ids of region {region} do not ascend");
+                assert!(segment.meta.max_id > last, "ids of region {region} do not ascend");
                 last = segment.meta.max_id;
-                let dead = last <= state.watermark;
-                assert_eq!(dead, place < state.dead, "dead segments of region {region}");
-                *live.entry(segment.object.sequence).or_default() += u32::from(!dead);
+                *live.entry(segment.object.sequence).or_default() += 1;
             }
-            assert!(state.last_id >= last);
+            assert!(state.live.is_empty() || state.last_id >= last);
+            let counted = held.remove(region).unwrap_or_default();
+            assert_eq!((state.held, state.records), counted, "objects with region {region}");
         }
+        assert!(held.is_empty(), "objects name regions of which nothing is known: {held:?}");
+        assert!(self.holes.keys().all(|(region, at)| {
+            self.objects.get(at).is_some_and(|object| object.regions.contains(region))
+        }));
         for (sequence, object) in &self.objects {
             assert_eq!(*sequence, object.link.sequence);
             let counted = live.get(sequence).copied().unwrap_or_default();

@@ -31,6 +31,8 @@ pub struct Selection {
     pub chain: Vec<ObjectSeq>,
     /// Every present object below the tip's boundary, ascending.
     pub below_boundary: Vec<ObjectSeq>,
+    /// Those of them that were history: the tip's chain leads to them, ascending.
+    pub passed: Vec<ObjectSeq>,
     /// Every other present object, ascending.
     pub orphans: Vec<ObjectSeq>,
     /// How many incomplete objects are above the tip: of a later epoch, or of the tip's and with a
@@ -96,17 +98,29 @@ impl fmt::Display for Proof {
 ///
 /// What is present proves that history went further than the tip.
 pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostHistory> {
+    let (selection, lost) = select_and_prove(objects)?;
+    lost.into_iter().next().map_or(Ok(selection), Err)
+}
+
+/// What [`select`] selects if nothing is lost, and the proofs that something is, one of each kind:
+/// for those who want to see what is there all the same.
+///
+/// # Errors
+///
+/// [`Proof::NoCompleteChain`]: there is nothing to select.
+pub fn select_and_prove(
+    objects: &BTreeMap<ObjectSeq, Present>,
+) -> Result<(Selection, Vec<LostHistory>), LostHistory> {
     let walks = Walks::new(objects);
     let complete = || walks.0.iter().filter(|walk| walk.is_complete());
     let Some(tip) = complete().max_by_key(|walk| walk.age()) else {
         return Err(nothing_complete(&walks));
     };
     let largest_complete = complete().map(|walk| walk.link.sequence).max();
-    if let Some(lost) = lost_history(&walks, tip, largest_complete.unwrap_or(tip.link.sequence)) {
-        return Err(lost);
-    }
+    let lost = lost_history(&walks, tip, largest_complete.unwrap_or(tip.link.sequence));
 
-    let chain = walks.chain(tip);
+    let mut passed = walks.chain(tip);
+    let chain = passed.split_off(passed.partition_point(|sequence| *sequence < tip.boundary));
     let (mut below_boundary, mut orphans) = (Vec::new(), Vec::new());
     let mut on_chain = chain.iter().peekable();
     for sequence in walks.0.iter().map(|walk| walk.link.sequence) {
@@ -118,7 +132,9 @@ pub fn select(objects: &BTreeMap<ObjectSeq, Present>) -> Result<Selection, LostH
     }
     let above = walks.0.iter().filter(|walk| walk.age() > tip.age() && !walk.links_to_itself);
     let incomplete_above_tip = above.count() as u64;
-    Ok(Selection { tip: tip.link, chain, below_boundary, orphans, incomplete_above_tip })
+    let selection =
+        Selection { tip: tip.link, chain, below_boundary, passed, orphans, incomplete_above_tip };
+    Ok((selection, lost))
 }
 
 /// The sequence that the next object takes (DESIGN.md section 4, step 5): above every listed
@@ -148,7 +164,7 @@ fn nothing_complete(walks: &Walks) -> LostHistory {
     }
 }
 
-fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Option<LostHistory> {
+fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Vec<LostHistory> {
     // Whoever sealed it had indexed an object at or just below that boundary.
     let boundary = |walk: &Walk| walk.boundary > largest_complete.next();
     // Its epoch's start object was complete before it.
@@ -158,9 +174,12 @@ fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Optio
         walk.age() > tip.age() && walk.held >= 2 * u64::from(walks.depth(walk.link.epoch))
     };
     let found = |proof, proves: &dyn Fn(&Walk) -> bool| Some(walks.latest(proves)?.lost(proof));
-    found(Proof::BoundaryBeyondTip, &boundary)
-        .or_else(|| found(Proof::EpochBeyondTip, &epoch))
-        .or_else(|| found(Proof::MoreThanAPipeline, &pipeline))
+    let proofs = [
+        found(Proof::BoundaryBeyondTip, &boundary),
+        found(Proof::EpochBeyondTip, &epoch),
+        found(Proof::MoreThanAPipeline, &pipeline),
+    ];
+    proofs.into_iter().flatten().collect()
 }
 
 /// The way back from each present object, in the order of their sequences.
@@ -234,11 +253,11 @@ impl Walks {
             .max_by_key(|walk| (!walk.links_to_itself, walk.age()))
     }
 
-    /// The chain of a complete object down to its boundary, ascending.
+    /// The chain of an object as far back as its links hold, ascending.
     fn chain(&self, tip: &Walk) -> Vec<ObjectSeq> {
-        let above = |sequence: &ObjectSeq| *sequence >= tip.boundary;
-        let before = |sequence: &ObjectSeq| self.get(*sequence)?.predecessor.filter(above);
-        let mut chain: Vec<_> = core::iter::successors(Some(tip.link.sequence), before).collect();
+        let before = |sequence: &ObjectSeq| self.get(*sequence)?.predecessor;
+        let chain = core::iter::successors(Some(tip.link.sequence), before);
+        let mut chain: Vec<_> = chain.zip(0..=tip.held).map(|(sequence, _)| sequence).collect();
         chain.reverse();
         chain
     }

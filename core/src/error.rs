@@ -30,6 +30,15 @@ pub enum Error {
         /// The region.
         region: RegionId,
     },
+    /// An append to a region that was released in full. Nothing of it was written.
+    #[error(
+        "region {region} was released in full, so nothing is appended to it until the record of \
+         that is collected: nothing was written. Use another region id"
+    )]
+    Released {
+        /// The region.
+        region: RegionId,
+    },
     /// An append was larger than the log takes. Nothing of it was written.
     #[error(
         "an append of {size} {unit} exceeds the limit of {limit} {unit}; nothing of it was written. \
@@ -185,6 +194,7 @@ impl Error {
             Error::Store { source, .. } => source.is_retryable(),
             Error::InvalidOptions { .. }
             | Error::InvalidRegion { .. }
+            | Error::Released { .. }
             | Error::AppendTooLarge { .. }
             | Error::Missing { .. }
             | Error::Fenced { .. }
@@ -354,6 +364,8 @@ pub enum Operation {
     Read,
     /// A read of the header at a key whose create failed.
     ReadBack,
+    /// A delete of what is not needed.
+    Delete,
 }
 
 impl fmt::Display for Operation {
@@ -363,6 +375,7 @@ impl fmt::Display for Operation {
             Operation::Create => "creating",
             Operation::Read => "reading",
             Operation::ReadBack => "reading back",
+            Operation::Delete => "deleting",
         })
     }
 }

@@ -67,6 +67,16 @@ pub enum StorageEffect {
         /// After this long the answer is "timed out".
         time_limit: Duration,
     },
+    /// Delete these objects, at most 1,000, in one request if the store has one for many keys.
+    /// Answered by [`StorageAnswer::DeleteResult`].
+    DeleteObjects {
+        /// To be carried back.
+        id: RequestId,
+        /// The objects; at least one.
+        keys: Arc<[Key]>,
+        /// After this long the answer is "timed out" for what has none yet.
+        time_limit: Duration,
+    },
 }
 
 impl StorageEffect {
@@ -76,17 +86,19 @@ impl StorageEffect {
             StorageEffect::List { id, .. }
             | StorageEffect::FetchRange { id, .. }
             | StorageEffect::PutObject { id, .. }
-            | StorageEffect::ReadBack { id, .. } => *id,
+            | StorageEffect::ReadBack { id, .. }
+            | StorageEffect::DeleteObjects { id, .. } => *id,
         }
     }
 
-    /// The key, or what the keys of a listing begin with.
+    /// The key, what the keys of a listing begin with, or the first key of a delete.
     pub fn key(&self) -> &Key {
         match self {
             StorageEffect::List { prefix, .. } => prefix,
             StorageEffect::FetchRange { key, .. }
             | StorageEffect::PutObject { key, .. }
             | StorageEffect::ReadBack { key, .. } => key,
+            StorageEffect::DeleteObjects { keys, .. } => &keys[0],
         }
     }
 
@@ -96,7 +108,8 @@ impl StorageEffect {
             StorageEffect::List { time_limit, .. }
             | StorageEffect::FetchRange { time_limit, .. }
             | StorageEffect::PutObject { time_limit, .. }
-            | StorageEffect::ReadBack { time_limit, .. } => *time_limit,
+            | StorageEffect::ReadBack { time_limit, .. }
+            | StorageEffect::DeleteObjects { time_limit, .. } => *time_limit,
         }
     }
 
@@ -112,6 +125,10 @@ impl StorageEffect {
             }
             StorageEffect::ReadBack { .. } => {
                 StorageAnswer::ReadBackResult { id, result: Err(error) }
+            }
+            StorageEffect::DeleteObjects { keys, .. } => {
+                let failed = keys.iter().map(|key| (key.clone(), Err(error.clone())));
+                StorageAnswer::DeleteResult { id, results: failed.collect() }
             }
         }
     }
@@ -149,6 +166,13 @@ pub enum StorageAnswer {
         /// What stands at the key.
         result: Result<ReadBack, StoreError>,
     },
+    /// To [`StorageEffect::DeleteObjects`].
+    DeleteResult {
+        /// The effect's.
+        id: RequestId,
+        /// What became of each key, in any order. A key that is not named failed.
+        results: Vec<(Key, Result<(), StoreError>)>,
+    },
 }
 
 impl StorageAnswer {
@@ -158,7 +182,8 @@ impl StorageAnswer {
             StorageAnswer::Listed { id, .. }
             | StorageAnswer::Fetched { id, .. }
             | StorageAnswer::CreateResult { id, .. }
-            | StorageAnswer::ReadBackResult { id, .. } => *id,
+            | StorageAnswer::ReadBackResult { id, .. }
+            | StorageAnswer::DeleteResult { id, .. } => *id,
         }
     }
 }
@@ -273,6 +298,22 @@ pub enum Event<W> {
         /// Answered once.
         waiter: W,
     },
+    /// Release the region through the largest id handed out for it, in a record that survives a
+    /// restart (DESIGN.md section 6). Answered with [`Answer::Done`] once the record is durable.
+    Release {
+        /// The region.
+        region: RegionId,
+        /// Answered once.
+        waiter: W,
+    },
+    /// Release the region in full: from now on appends to it are refused, until the record was
+    /// collected. Answered as [`Release`](Event::Release).
+    ReleaseAll {
+        /// The region.
+        region: RegionId,
+        /// Answered once.
+        waiter: W,
+    },
     /// End the log (DESIGN.md section 7). Answered with [`Answer::Done`] once nothing is in
     /// flight.
     Stop {
@@ -302,12 +343,12 @@ pub enum Event<W> {
     },
     /// A read met a hole: count it and keep it for `holes`.
     HoleFound(Hole),
-    /// A read of one segment ended, for the figures.
+    /// A read of one object's segments ended, for the figures.
     ReadFinished {
         /// How long it took.
         took: Duration,
-        /// Whether the segment was fetched once more because it did not decode.
-        refetched: bool,
+        /// How many segments were fetched once more because they did not decode.
+        refetched: u64,
     },
 }
 
@@ -348,7 +389,8 @@ pub enum Effect<W> {
 pub enum Answer {
     /// To [`Event::Append`]: the entries are durable, or in `enqueued` admitted.
     Appended(Appended),
-    /// To [`Event::Flush`], [`Event::WaitDurable`], [`Event::Obsolete`] and [`Event::Stop`].
+    /// To [`Event::Flush`], [`Event::WaitDurable`], [`Event::Obsolete`], [`Event::Release`],
+    /// [`Event::ReleaseAll`] and [`Event::Stop`].
     Done,
     /// To [`Event::SegmentReadFailed`].
     Verdict(Verdict),
@@ -507,6 +549,15 @@ pub enum Notice {
     },
     /// A read met a damaged segment.
     Hole(Hole),
+    /// Objects that are not needed could not be deleted. They are tried again.
+    DeleteFailed {
+        /// The first of them.
+        key: Key,
+        /// How many of one request.
+        count: u64,
+        /// How the first of them failed.
+        error: Error,
+    },
 }
 
 #[cfg(test)]

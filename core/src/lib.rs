@@ -8,9 +8,10 @@
 //!
 //! | machine | what it is for | how it ends |
 //! | --- | --- | --- |
-//! | [`Opening`] | from what the store holds to a log that can be written | with [`Recovered`], or an error |
+//! | [`Opening`] | from what the store holds to a log that can be written, or read only, or to all that is wrong with it | with [`Recovered`], a [`View`], a [`Survey`], or an error |
 //! | [`Writer`] | admits appends, makes objects of them, acknowledges what is durable | stopped |
 //! | [`SegmentRead`] | reads the entries of one region from one object | with entries, a hole, a skip, or an error |
+//! | [`ObjectRead`] | reads those of many regions from one object | with what [`SegmentRead`] ends with, for each |
 //!
 //! A machine is driven in a loop: hand it one event with the time, drain its effects to dry, and
 //! see when it wants a tick. Every [`StorageEffect`] is carried out once and answered once; the
@@ -59,6 +60,13 @@
 //!                     header: object.slice(..object.len().min(54)),
 //!                 });
 //!                 StorageAnswer::ReadBackResult { id, result: result.ok_or_else(missing) }
+//!             }
+//!             StorageEffect::DeleteObjects { id, keys, .. } => {
+//!                 let deleted = keys.iter().map(|key| {
+//!                     self.0.remove(key);
+//!                     (key.clone(), Ok(()))
+//!                 });
+//!                 StorageAnswer::DeleteResult { id, results: deleted.collect() }
 //!             }
 //!         }
 //!     }
@@ -156,18 +164,22 @@ pub mod stats;
 pub mod types;
 pub mod writer;
 
-pub use catalog::RegionInfo;
+pub use catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use error::{
     AppendUnit, DecodeError, Error, Operation, Outcome, Part, StoreError, StoreErrorKind,
     WriteError,
 };
 pub use event::*;
 pub use key::{Key, KeyKind, Prefix};
-pub use opening::{Identity, Opening, OpeningEffect, OpeningEvent, Recovered, RecoveryStats};
+pub use opening::{
+    Aim, Identity, ObjectKind, ObjectStatus, Opening, OpeningEffect, OpeningEvent, Problem,
+    Recovered, RecoveryStats, Survey, SurveyedObject, View, ViewedObject,
+};
 pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
-    Hole, PlannedSegment, ReadPlan, SegmentOutcome, SegmentRead, SegmentReadEffect,
-    SegmentReadEvent, SegmentRef,
+    Hole, ObjectRead, ObjectReadEffect, PlannedObject, PlannedSegment, ReadPlan, ReplayFilter,
+    ReplayPlan, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent, SegmentRef,
+    WantedSegment,
 };
 pub use stats::{Histogram, Stats};
 pub use types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};

@@ -1,19 +1,31 @@
 //! The Opening machine (DESIGN.md section 4): from what the store holds to a log that can be
-//! written.
+//! written, to a view of it, or to a survey of all that is there.
 //!
 //! The rooms follow the document's steps: `examine` fetches and verifies what was listed,
 //! `recover` selects history, `claim` sees to it that no older writer can go on unnoticed
 //! (section 12), `recover` indexes history and applies its release records, `start` creates the
 //! start object and checks the store, `look` looks whether something came in between (section
 //! 12). `requests` numbers, limits and delays what is asked of the store meanwhile.
+//!
+//! Two ways put nothing (`aim` says where they part): `view` ends once history is recovered, and
+//! `survey`, which examines objects with `thorough`, reports every problem instead of failing with
+//! the first.
 
+#![allow(private_interfaces, reason = "only the three ways of here can implement `Steps`")]
+
+mod aim;
 mod claim;
 mod examine;
 mod look;
+mod objects;
 mod recover;
 mod requests;
 mod start;
+mod survey;
+mod thorough;
+mod view;
 mod way;
+mod writing;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,8 +42,9 @@ use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
 use crate::rules::Rules;
-use crate::types::{Epoch, Link, ObjectSeq, Time};
+use crate::types::{Link, ObjectSeq, Time};
 
+use aim::Steps;
 use claim::Claim;
 use examine::{Examination, Examined};
 use look::Look;
@@ -39,7 +52,14 @@ use recover::{Recovery, Selected, Setback};
 use requests::{Purpose, Request, Requests};
 use start::Start;
 
-/// Opens a log.
+pub use aim::Aim;
+pub use objects::{ObjectKind, ObjectStatus};
+pub use survey::{Problem, Survey, SurveyedObject};
+pub use view::{View, ViewedObject};
+
+/// Opens a log: to write it ([`new`](Opening::new)), to read it beside whoever writes it
+/// ([`read_only`](Opening::read_only)), or to see everything that is there and all that is wrong
+/// with it ([`survey`](Opening::survey)). What it ends with is `T`.
 ///
 /// Hand in an event with [`handle`](Opening::handle), then take effects with
 /// [`poll_effect`](Opening::poll_effect) until there is none, then see
@@ -53,20 +73,18 @@ use start::Start;
 /// the reason. (A listing after a claim of its own is no start anew, since each closes one hole; a
 /// claim that does not stay is one.)
 #[derive(Clone, Debug)]
-pub struct Opening {
+pub struct Opening<T: Steps = Recovered> {
     prefix: Prefix,
     options: Options,
-    identity: Identity,
+    own: T::Own,
     rules: Rules,
     began: Time,
     now: Time,
     phase: Phase,
     requests: Requests,
-    effects: VecDeque<OpeningEffect>,
+    effects: VecDeque<OpeningEffect<T>>,
     /// How often it started again from the listing.
     restarts: u32,
-    /// Where it created a claim.
-    claimed: BTreeSet<ObjectSeq>,
     /// When the store says that the objects of the last listing were written.
     modified: BTreeMap<ObjectSeq, u64>,
     /// What was read of the objects that the last listing showed.
@@ -122,13 +140,13 @@ pub enum OpeningEvent {
 
 /// What an [`Opening`] wants of the shell.
 #[derive(Clone, Debug)]
-pub enum OpeningEffect {
+pub enum OpeningEffect<T = Recovered> {
     /// Carry this out, and answer with [`OpeningEvent::Storage`].
     Storage(StorageEffect),
     /// Tell the operator.
     Notice(Notice),
     /// The end: the log is open.
-    Opened(Box<Recovered>),
+    Opened(Box<T>),
     /// The end: it is not.
     Failed(Error),
 }
@@ -144,6 +162,8 @@ pub struct Recovered {
     pub catalog: Catalog,
     /// The start object, which is the tip.
     pub start: Link,
+    /// The reclaim boundary that the start object carries: what is below it may be deleted.
+    pub durable_boundary: ObjectSeq,
     /// The sequence after the start object. At [`ObjectSeq::LIMIT`] the log is exhausted.
     pub next_sequence: ObjectSeq,
     /// Ids of storage effects go on from here, so that no answer to the opening is taken for one
@@ -163,24 +183,14 @@ pub struct RecoveryStats {
     pub took: Duration,
 }
 
-impl Opening {
-    /// Begins to open the log at `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOptions`]: nothing is touched.
-    pub fn new(
-        now: Time,
-        prefix: Prefix,
-        options: Options,
-        identity: Identity,
-    ) -> Result<Opening, Error> {
-        options.validate()?;
+impl<T: Steps> Opening<T> {
+    /// With options that are valid.
+    fn begin(now: Time, prefix: Prefix, options: Options, own: T::Own) -> Self {
         let requests = Requests::new(options.open_concurrency, options.request_timeout);
         let mut opening = Opening {
             prefix,
             options,
-            identity,
+            own,
             rules: Rules::ALL,
             began: now,
             now,
@@ -188,7 +198,6 @@ impl Opening {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
-            claimed: BTreeSet::new(),
             modified: BTreeMap::new(),
             known: BTreeMap::new(),
             suspicion: None,
@@ -197,14 +206,7 @@ impl Opening {
         };
         opening.list(now);
         opening.send();
-        Ok(opening)
-    }
-
-    /// Takes rules of section 12 out, to explore what breaks without them.
-    #[cfg(feature = "exploration")]
-    pub fn with_rules(mut self, rules: Rules) -> Opening {
-        self.rules = rules;
-        self
+        opening
     }
 
     /// Takes an event. An answer that is not waited for changes nothing.
@@ -217,7 +219,7 @@ impl Opening {
     }
 
     /// The next thing to do, if there is one.
-    pub fn poll_effect(&mut self) -> Option<OpeningEffect> {
+    pub fn poll_effect(&mut self) -> Option<OpeningEffect<T>> {
         self.effects.pop_front()
     }
 
@@ -236,27 +238,18 @@ impl Opening {
         let Some(request) = self.requests.take(&answer) else {
             return;
         };
-        match answer {
-            StorageAnswer::Listed { result: Ok(listing), .. } => match self.phase {
-                Phase::Looking(_) => self.looked(listing),
-                _ => self.listed(listing),
-            },
-            StorageAnswer::Listed { result: Err(error), .. } => self.read_failed(request, error),
-            StorageAnswer::Fetched { result, .. } => match request.exactly(result) {
-                Ok(bytes) => self.fetched(request.purpose, Some(bytes)),
-                Err(error) if error.kind == StoreErrorKind::NotFound => {
-                    self.fetched(request.purpose, None);
-                }
+        match (&self.phase, answer) {
+            (Phase::Listing, StorageAnswer::Listed { result, .. }) => match result {
+                Ok(listing) => self.listed(listing),
                 Err(error) => self.read_failed(request, error),
             },
-            StorageAnswer::CreateResult { result, .. } => match self.phase {
-                Phase::Claiming(_) => self.claim_answered(request, result),
-                _ => self.put_answered(request, result),
-            },
-            StorageAnswer::ReadBackResult { result, .. } => match self.phase {
-                Phase::Looking(_) => self.looked_at(request, result),
-                _ => self.read_back_answered(result),
-            },
+            (Phase::Examining(_) | Phase::Recovering(_), StorageAnswer::Fetched { result, .. }) => {
+                match request.body(result) {
+                    Ok(bytes) => self.fetched(request.purpose, bytes),
+                    Err(error) => self.read_failed(request, error),
+                }
+            }
+            (_, answer) => T::answered(self, request, answer),
         }
     }
 
@@ -299,7 +292,7 @@ impl Opening {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
         let known = core::mem::take(&mut self.known);
-        self.phase = Phase::Examining(Examination::new(objects, known));
+        self.phase = Phase::Examining(T::begin(Examination::new(objects, known)));
         self.examine();
     }
 
@@ -339,7 +332,6 @@ impl Opening {
                     Err(setback) => self.set_back(setback),
                 }
             }
-            (Phase::Starting(_), Purpose::Start) => self.start_fetched(bytes),
             _ => {}
         }
     }
@@ -352,23 +344,27 @@ impl Opening {
         if !examination.is_done() {
             return;
         }
-        let found = match core::mem::take(examination).finish(&self.prefix) {
-            Ok(found) => found,
-            Err(error) => return self.fail(error),
-        };
+        let examination = core::mem::take(examination);
+        T::examined(self, examination);
+    }
+
+    /// Selects history, unless that ends the listing.
+    fn select(&mut self, examination: Examination) -> Option<Selected> {
+        let found = examination.finish();
+        if let Some(error) = found.damage(&self.prefix) {
+            self.fail(error);
+            return None;
+        }
         let selected = Selected::new(&self.prefix, &found);
         self.known = found.objects;
         match selected {
-            Ok(selected) => self.clear_the_way(selected),
+            Ok(selected) => return Some(selected),
             Err(setback) => self.set_back(setback),
         }
+        None
     }
 
-    /// Claims what must be claimed, and goes on when nothing must.
-    fn clear_the_way(&mut self, selected: Selected) {
-        if let Some(sequence) = selected.to_claim(&self.known, self.rules) {
-            return self.claim(sequence, selected);
-        }
+    fn recover_selected(&mut self, selected: Selected) {
         match Recovery::new(&self.prefix, &mut self.requests, &self.known, selected) {
             Ok(recovery) => {
                 self.phase = Phase::Recovering(Box::new(recovery));
@@ -384,7 +380,7 @@ impl Opening {
         }
         if let Phase::Recovering(recovery) = core::mem::replace(&mut self.phase, Phase::Ended) {
             self.suspicion = None;
-            self.start(*recovery);
+            T::recovered(self, *recovery);
         }
     }
 
@@ -400,33 +396,32 @@ impl Opening {
     /// anew like any other, so that listings that never agree do not keep an opening for ever; and
     /// a delay, since the store may just lag behind.
     fn suspect(&mut self, error: Error) {
-        let confirmed = match (&self.suspicion, &error) {
-            (Some(Error::Corrupted { key, .. }), Error::Corrupted { key: again, .. }) => {
-                key == again
-            }
-            _ => false,
-        };
-        if confirmed || !self.rules.confirm_corruption {
+        if self.is_confirmed(&error) {
             return self.fail(error);
         }
         if !self.may_start_again() {
             return self.fail(unconfirmed(error));
         }
-        self.suspicion = Some(error.clone());
-        self.notice(Notice::OpeningRetries { error });
+        self.list_again(error);
+    }
+
+    /// Whether the listing before said the same.
+    fn is_confirmed(&self, error: &Error) -> bool {
+        let agree = match (&self.suspicion, error) {
+            (Some(Error::Corrupted { key, .. }), Error::Corrupted { key: again, .. }) => {
+                key == again
+            }
+            _ => false,
+        };
+        agree || !self.rules.confirm_corruption
+    }
+
+    fn list_again(&mut self, suspicion: Error) {
+        self.suspicion = Some(suspicion.clone());
+        self.notice(Notice::OpeningRetries { error: suspicion });
         self.requests.clear();
         let due = self.now.after(self.relist.next());
         self.list(due);
-    }
-
-    /// Another writer's object came in between: history may have grown.
-    fn start_again(&mut self, key: Key, epoch: Epoch, writer: Option<Arc<str>>) {
-        if !self.may_start_again() {
-            return self.fail(Error::Contended { key, epoch, writer });
-        }
-        self.notice(Notice::OpeningAgain { key, epoch });
-        self.requests.clear();
-        self.list(self.now);
     }
 
     fn may_start_again(&mut self) -> bool {
@@ -443,7 +438,7 @@ impl Opening {
         self.end(OpeningEffect::Failed(error));
     }
 
-    fn end(&mut self, last: OpeningEffect) {
+    fn end(&mut self, last: OpeningEffect<T>) {
         self.phase = Phase::Ended;
         self.requests.clear();
         self.effects.push_back(last);

@@ -1,4 +1,4 @@
-//! Every option of DESIGN.md section 10 that the log has so far, validated once.
+//! Every option of DESIGN.md section 10, validated once.
 
 use alloc::format;
 use alloc::string::String;
@@ -51,6 +51,12 @@ pub struct Options {
     pub open_concurrency: u32,
     /// How many requests a read has under way at once. 1 to 1024, default 8.
     pub read_concurrency: u32,
+    /// How many delete requests run at once. 1 to 1024, default 4.
+    pub max_deletes_in_flight: u32,
+    /// How long after the last object was sealed an idle log makes one more, if that is what lets
+    /// entries that are obsolete be deleted; and how long after a failed delete it is tried again.
+    /// Zero: never. Otherwise from 1 s, default 60 s.
+    pub reclaim_interval: Duration,
     /// How long after its start an opening repeats what fails transiently. From 1 ns, default
     /// 60 s.
     pub open_timeout: Duration,
@@ -65,8 +71,8 @@ pub struct Options {
     pub verify_store: bool,
     /// How long claims, start objects and other instances' objects outside history are kept, by the
     /// store's own clock, before they may be deleted: what was paused for longer than that is not
-    /// fenced. From 0, default 7 days. (This version deletes nothing yet; it keeps their ages, see
-    /// [`Catalog::unindexed`](crate::catalog::Catalog::unindexed).)
+    /// fenced. Their age is taken at the opening, so what is younger then stays until a later
+    /// opening. From 0, default 7 days.
     pub fence_retention: Duration,
     /// Shown by inspection and in the error of a writer that loses the log. 1 to 255 bytes;
     /// without it the shell names host and process id.
@@ -109,6 +115,8 @@ impl Default for Options {
             on_corrupted_segment: OnCorruptedSegment::Skip,
             open_concurrency: 64,
             read_concurrency: 8,
+            max_deletes_in_flight: 4,
+            reclaim_interval: Duration::from_secs(60),
             open_timeout: Duration::from_secs(60),
             open_attempts: 16,
             stop_deadline: Duration::from_secs(10),
@@ -143,6 +151,10 @@ impl Options {
         within("max_unpersisted_age", self.max_unpersisted_age, ms.., "1 ms or more")?;
         within("open_concurrency", self.open_concurrency, 1..=1024, "1 to 1024")?;
         within("read_concurrency", self.read_concurrency, 1..=1024, "1 to 1024")?;
+        within("max_deletes_in_flight", self.max_deletes_in_flight, 1..=1024, "1 to 1024")?;
+        if !self.reclaim_interval.is_zero() {
+            within("reclaim_interval", self.reclaim_interval, s.., "0, or 1 s or more")?;
+        }
         within("open_timeout", self.open_timeout, Duration::from_nanos(1).., "more than 0")?;
         within("open_attempts", self.open_attempts, 1.., "1 or more")?;
         if let Some(name) = &self.writer_name
@@ -204,6 +216,9 @@ mod tests {
             |o| o.stop_deadline = Duration::ZERO,
             |o| o.open_concurrency = 1024,
             |o| o.read_concurrency = 1,
+            |o| o.max_deletes_in_flight = 1024,
+            |o| o.reclaim_interval = Duration::ZERO,
+            |o| o.reclaim_interval = Duration::from_secs(1),
             |o| o.open_attempts = 1,
             |o| o.writer_name = Some("n".repeat(255)),
         ];
@@ -230,6 +245,9 @@ mod tests {
             ("open_concurrency", "0", |o| o.open_concurrency = 0),
             ("open_concurrency", "1025", |o| o.open_concurrency = 1025),
             ("read_concurrency", "0", |o| o.read_concurrency = 0),
+            ("max_deletes_in_flight", "0", |o| o.max_deletes_in_flight = 0),
+            ("max_deletes_in_flight", "1025", |o| o.max_deletes_in_flight = 1025),
+            ("reclaim_interval", "999ms", |o| o.reclaim_interval = Duration::from_millis(999)),
             ("open_timeout", "0ns", |o| o.open_timeout = Duration::ZERO),
             ("open_attempts", "0", |o| o.open_attempts = 0),
             ("writer_name", "\"\"", |o| o.writer_name = Some(String::new())),

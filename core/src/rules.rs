@@ -38,6 +38,9 @@ pub struct Rules {
     pub guard_holds_creates: bool,
     /// Rule 4: a floor is raised only while no batch is pending.
     pub floor_waits: bool,
+    /// Rule 5: claims, start objects and other instances' orphans are not deleted before
+    /// `fence_retention` is over. Without: as soon as the boundary has passed them.
+    pub keep_what_stands: bool,
     /// Rule 6: nothing is corrupted before two listings in a row agree.
     pub confirm_corruption: bool,
 }
@@ -59,6 +62,7 @@ impl Rules {
         guard_after_floor: true,
         guard_holds_creates: true,
         floor_waits: true,
+        keep_what_stands: true,
         confirm_corruption: true,
     };
 }

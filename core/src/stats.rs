@@ -1,4 +1,4 @@
-//! The figures of DESIGN.md section 11 that the log has so far.
+//! The figures of DESIGN.md section 11.
 
 use core::time::Duration;
 
@@ -28,6 +28,12 @@ pub struct Stats {
     pub poisoned_total: u64,
     /// Batches that were rolled back, the open one included.
     pub rolled_back_batches_total: u64,
+    /// Release records of objects that became part of the log.
+    pub release_records_total: u64,
+    /// Objects that were deleted; keys where none was ever seen are not counted.
+    pub deleted_objects_total: u64,
+    /// Objects whose delete failed, once per attempt.
+    pub failed_deletes_total: u64,
     /// Segments that did not decode and were skipped, once per segment.
     pub skipped_segments_total: u64,
     /// Segments that were fetched once more because they did not decode.
@@ -62,7 +68,7 @@ pub struct Stats {
     pub stalled_append: Histogram,
     /// How long the opening took.
     pub recovery: Histogram,
-    /// How long reads of one segment took.
+    /// How long reads of one object took.
     pub read: Histogram,
 }
 

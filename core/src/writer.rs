@@ -8,6 +8,8 @@ mod guard;
 mod obsolete;
 mod outcome;
 mod pipeline;
+mod reclaim;
+mod release;
 mod seal;
 mod stall;
 mod stop;
@@ -18,21 +20,23 @@ use alloc::sync::Arc;
 use alloc::vec::{self, Vec};
 use core::time::Duration;
 
-use self::admit::QueuedAppend;
+use self::admit::{Call, QueuedCall};
 use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
+use self::reclaim::Reclaim;
+use self::release::{Carried, Release};
 use self::stall::Warned;
 use self::wait::FailedSequences;
 use crate::batch::{Batch, WaitingAppend};
-use crate::catalog::{Catalog, RegionInfo};
+use crate::catalog::{Catalog, HeldBy, RegionInfo};
 use crate::error::{Error, Outcome};
-use crate::event::{Answer, Effect, Event, Notice, RequestId, StorageAnswer, Verdict};
+use crate::event::{Answer, Effect, Event, Notice, RequestId, StorageAnswer};
 use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
-use crate::read::{Hole, PlannedSegment, ReadPlan, SegmentRef};
+use crate::read::{Hole, ReadPlan, ReplayFilter, ReplayPlan};
 use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
@@ -60,10 +64,10 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 ///
 /// Invariants, which [`check`](Writer::check) verifies:
 ///
-/// 1. The open batch has the next sequence, and at least one entry.
+/// 1. The open batch has the next sequence, and at least one entry or release record.
 /// 2. The sealed batches and the last indexed object form a chain, each linked to the one before.
 /// 3. At most `2 * max_in_flight` batches are sealed and not indexed.
-/// 4. An append is queued only while it cannot be admitted.
+/// 4. The first call of the queue is there only while it cannot be admitted.
 /// 5. A stopped or poisoned writer holds no batch and no queued append.
 /// 6. The figure of unpersisted bytes is the size of all batches.
 #[derive(Clone, Debug)]
@@ -79,21 +83,32 @@ pub struct Writer<W> {
     /// The next sequence does not follow the last indexed one: the next batch is guarded.
     skipped: bool,
     next_request: RequestId,
-    /// Appends that cannot be admitted yet, in the order of their arrival.
-    queue: VecDeque<QueuedAppend<W>>,
+    /// Appends that cannot be admitted yet, and releases behind them, in the order of their
+    /// arrival.
+    queue: VecDeque<QueuedCall<W>>,
     open: Option<Batch<W>>,
     /// The open batch seals as soon as there is room, whatever its size and the time.
     seal_wanted: bool,
     last_timed_seal: Option<Time>,
+    /// When a batch was sealed last, or the log was opened.
+    last_seal: Time,
     pipeline: Pipeline<W>,
     floor: Option<Floor<W>>,
     fencing: Option<Fencing<W>>,
     /// In `enqueued`: what writes fail with while the store refuses creates.
     failing: Option<Error>,
     failed: FailedSequences,
+    reclaim: Reclaim<W>,
+    carried: Carried,
+    /// The regions that were released in full: nothing is appended to them.
+    released: BTreeSet<RegionId>,
+    /// The last object of a stop in `durable` was sealed: it is the only one.
+    last_object_sealed: bool,
+    /// Release records that were dropped for good.
+    lost_releases: u64,
     /// In `enqueued`: acknowledged entries that were dropped.
     lost_entries: u64,
-    /// How the create of the first of them failed last.
+    /// What the first of them, or of lost release records, was lost for.
     loss_cause: Option<Error>,
     /// A guard found no object at this sequence; the download may have been damaged.
     suspect: Option<ObjectSeq>,
@@ -136,7 +151,15 @@ impl<W> Writer<W> {
             ..Stats::default()
         };
         stats.recovery.record_duration(recovered.stats.took);
-        Writer {
+        let retention = match recovered.rules.keep_what_stands {
+            true => recovered.options.fence_retention,
+            false => Duration::ZERO,
+        };
+        let unindexed = recovered.catalog.unindexed().filter(|found| !found.is_kept(retention));
+        let outside = unindexed.map(|found| found.link.sequence);
+        let reclaim = Reclaim::new(recovered.durable_boundary, outside);
+        let released = recovered.catalog.released_in_full().collect();
+        let mut writer = Writer {
             prefix: recovered.prefix,
             options: recovered.options,
             rules: recovered.rules,
@@ -151,11 +174,17 @@ impl<W> Writer<W> {
             open: None,
             seal_wanted: false,
             last_timed_seal: None,
+            last_seal: now,
             pipeline: Pipeline::new(),
             floor: None,
             fencing: None,
             failing: None,
             failed: FailedSequences::default(),
+            reclaim,
+            carried: Carried::new(),
+            released,
+            last_object_sealed: false,
+            lost_releases: 0,
             lost_entries: 0,
             loss_cause: None,
             suspect: None,
@@ -165,7 +194,10 @@ impl<W> Writer<W> {
             effects: VecDeque::new(),
             acks: Vec::new().into_iter(),
             stats,
-        }
+        };
+        // What an earlier instance did not get to.
+        writer.start_deletes();
+        writer
     }
 
     /// Takes one event.
@@ -181,6 +213,7 @@ impl<W> Writer<W> {
         match event {
             Event::Tick => {
                 self.seal_if_due();
+                self.retry_deletes();
                 self.warn();
             }
             Event::Append { append, waiter } => {
@@ -193,9 +226,17 @@ impl<W> Writer<W> {
             Event::Flush { waiter } => self.flush(waiter),
             Event::WaitDurable { region, id, waiter } => self.wait_durable(region, id, waiter),
             Event::Obsolete { region, id, waiter } => self.obsolete(region, id, waiter),
+            Event::Release { region, waiter } => {
+                self.release(Release { region, in_full: false }, waiter);
+            }
+            Event::ReleaseAll { region, waiter } => {
+                self.release(Release { region, in_full: true }, waiter);
+            }
             Event::Stop { waiter } => self.stop(waiter),
             Event::Watch { region } => {
-                self.watched.insert(region);
+                if !region.is_reserved() {
+                    self.watched.insert(region);
+                }
                 let id = self.catalog.durable(region);
                 self.emit(Effect::Durable { region, id });
             }
@@ -207,7 +248,7 @@ impl<W> Writer<W> {
             Event::HoleFound(hole) => self.hole_found(hole),
             Event::ReadFinished { took, refetched } => {
                 self.stats.read.record_duration(took);
-                self.stats.refetched_segments_total += u64::from(refetched);
+                self.stats.refetched_segments_total += refetched;
             }
         }
         self.advance();
@@ -235,8 +276,9 @@ impl<W> Writer<W> {
         let over = self.deadline_passed();
         let repeat = self.pipeline.next_repeat().filter(|_| !over);
         let deadline = self.deadline().filter(|_| !over && !self.pipeline.is_empty());
-        let wanted = [self.next_timed_seal(), repeat, deadline, self.next_warning()];
-        wanted.into_iter().flatten().min()
+        let seals = [self.next_timed_seal(), self.next_carried_seal(), self.next_carrier()];
+        let others = [repeat, deadline, self.next_warning(), self.next_delete_retry()];
+        seals.into_iter().chain(others).flatten().min()
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused
@@ -273,6 +315,10 @@ impl<W> Writer<W> {
         for waiter in deferred.into_iter().filter_map(Event::into_waiter) {
             self.fail(waiter, error.clone());
         }
+        for waiter in self.reclaim.take_reads() {
+            self.fail(waiter, error.clone());
+        }
+        self.lose_carried(&error);
         if matches!(self.state, State::Stopped(None)) {
             self.state = State::Stopped(self.loss(None));
         }
@@ -309,6 +355,11 @@ impl<W> Writer<W> {
         self.catalog.regions()
     }
 
+    /// What keeps objects from being deleted. Costs a look at every region and every object.
+    pub fn held_by(&self) -> HeldBy {
+        self.catalog.held_by()
+    }
+
     /// The holes of a region that reads found so far, in order.
     pub fn holes(&self, region: RegionId) -> impl Iterator<Item = &Hole> {
         self.catalog.holes(region)
@@ -330,7 +381,9 @@ impl<W> Writer<W> {
     /// terminal error, and nothing is in flight. Calls are still answered.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, State::Stopped(_))
-            || matches!(self.state, State::Poisoned(_)) && self.pipeline.is_quiet()
+            || matches!(self.state, State::Poisoned(_))
+                && self.pipeline.is_quiet()
+                && self.reclaim.is_quiet()
     }
 
     /// Plans a read of a region: the segments with entries at or above `from` and above the
@@ -347,25 +400,22 @@ impl<W> Writer<W> {
         through: Option<EntryId>,
         at_most: usize,
     ) -> Result<ReadPlan, Error> {
-        if region.is_reserved() {
-            return Err(Error::InvalidRegion { region });
-        }
-        let through = through.unwrap_or_else(|| self.catalog.durable(region));
-        let from = from.max(self.catalog.watermark(region).next());
-        let mut planned = self
-            .catalog
-            .segments_from(region, from)
-            .take_while(|segment| segment.meta.min_id <= through)
-            .map(|segment| PlannedSegment {
-                segment: SegmentRef { object: segment.object, region },
-                key: self.prefix.object_key(segment.object.sequence),
-                meta: segment.meta,
-                from,
-                through,
-            });
-        let segments: Vec<_> = planned.by_ref().take(at_most).collect();
-        let next = planned.next().map(|segment| segment.meta.min_id);
-        Ok(ReadPlan { segments, next, through })
+        self.catalog.plan_read(&self.prefix, region, from, through, at_most)
+    }
+
+    /// Plans a replay of many regions: see [`Catalog::plan_replay`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`] for a filter that names a reserved region.
+    pub fn plan_replay(
+        &self,
+        filter: &ReplayFilter,
+        from: ObjectSeq,
+        through: Option<ObjectSeq>,
+        at_most: usize,
+    ) -> Result<ReplayPlan, Error> {
+        self.catalog.plan_replay(&self.prefix, filter, from, through, at_most)
     }
 
     /// Verifies the invariants: for tests, it costs a walk over everything.
@@ -376,9 +426,11 @@ impl<W> Writer<W> {
     pub fn check(&self) {
         self.catalog.check();
         self.pipeline.check(self.rules);
+        self.check_reclaim();
         if let Some(open) = &self.open {
             assert_eq!(open.sequence(), self.next_sequence);
-            assert!(open.entries() > 0, "an open batch without entries");
+            let empty = open.entries() == 0 && open.releases().is_empty();
+            assert!(!empty, "an open batch with nothing in it");
         }
         let mut before = self.catalog.last();
         for batch in self.pipeline.iter() {
@@ -390,12 +442,16 @@ impl<W> Writer<W> {
         }
         assert!(self.pipeline.len() <= self.most_sealed());
         if let Some(first) = self.queue.front() {
-            let full = self
-                .open
-                .as_ref()
-                .is_some_and(|open| self.is_full(open) || !open.has_positions_for(&first.append));
-            let held = self.floor.is_some() || self.is_over_threshold(first);
-            assert!(held || self.fencing.is_some() || full && !self.has_room());
+            let held = match &first.call {
+                Call::Append { append, bytes } => {
+                    let full =
+                        |open: &Batch<W>| self.is_full(open) || !open.has_positions_for(append);
+                    self.is_over_threshold(append, *bytes)
+                        || self.open.as_ref().is_some_and(full) && !self.has_room()
+                }
+                Call::Release(_) => false,
+            };
+            assert!(held || self.floor.is_some() || self.fencing.is_some());
         }
         if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
             assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
@@ -423,6 +479,7 @@ impl<W> Writer<W> {
 
     fn answered(&mut self, answer: StorageAnswer) {
         match answer {
+            StorageAnswer::DeleteResult { id, results } => self.delete_result(id, results),
             StorageAnswer::CreateResult { id, result } => self.create_result(id, result),
             StorageAnswer::ReadBackResult { id, result } => self.read_back_result(id, result),
             StorageAnswer::Fetched { id, result } => self.fence_fetched(id, result),
@@ -438,6 +495,7 @@ impl<W> Writer<W> {
             self.admit_queued();
             self.seal_if_wanted();
             self.start_creates();
+            self.start_deletes();
         }
         self.finish_stop();
     }
@@ -460,16 +518,6 @@ impl<W> Writer<W> {
             State::Stopping { .. } | State::Stopped(_) => Err(Error::Stopped),
             State::Poisoned(cause) => Err(Error::Poisoned { cause: cause.clone() }),
         }
-    }
-
-    /// Says whether the object of a read that failed is still part of the log.
-    fn judge_read(&mut self, segment: SegmentRef, waiter: W) {
-        if matches!(self.state, State::Stopped(_)) {
-            return self.fail(waiter, Error::Stopped);
-        }
-        let indexed = self.catalog.is_indexed(segment.object);
-        let verdict = if indexed { Verdict::Indexed } else { Verdict::Gone };
-        self.emit(Effect::Ack { waiter, answer: Answer::Verdict(verdict) });
     }
 
     fn hole_found(&mut self, hole: Hole) {
@@ -509,6 +557,8 @@ impl<W> Event<W> {
                 | Event::Flush { .. }
                 | Event::WaitDurable { .. }
                 | Event::Obsolete { .. }
+                | Event::Release { .. }
+                | Event::ReleaseAll { .. }
                 | Event::Stop { .. }
         )
     }
@@ -520,6 +570,8 @@ impl<W> Event<W> {
             | Event::Flush { waiter }
             | Event::WaitDurable { waiter, .. }
             | Event::Obsolete { waiter, .. }
+            | Event::Release { waiter, .. }
+            | Event::ReleaseAll { waiter, .. }
             | Event::Stop { waiter }
             | Event::SegmentReadFailed { waiter, .. } => Some(waiter),
             Event::Tick

@@ -43,7 +43,8 @@
 //! [`Wal`] is the handle: cheap to clone, for any number of threads. Each log has one background
 //! thread, which owns the state machine of `sealog-core` that holds all the rules, and which drives
 //! the requests to the store. Calls send it commands and block until they are answered; reads go to
-//! the store beside the appends. No set-up is needed, and calls may also be made where futures run:
+//! the store beside the appends: [`Wal::read`] of one region, and [`Wal::replay`] of many in one pass
+//! over the objects, for an engine that starts. No set-up is needed, and calls may also be made where futures run:
 //! they block, as any other blocking call does, so a tokio application is better off with
 //! `sealog-tokio`, the same log with futures.
 //!
@@ -75,16 +76,16 @@ mod wait;
 mod wal;
 
 pub use object_store;
-pub use read::Read;
-pub use sealog_core::catalog::RegionInfo;
+pub use read::{Read, Replay};
+pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
-pub use sealog_core::read::Hole;
+pub use sealog_core::read::{Hole, ReplayFilter};
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
-pub use sealog_shell::ReadItem;
+pub use sealog_shell::{ReadItem, ReplayItem};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_core::catalog::RegionInfo;
-use sealog_core::read::Hole;
+use sealog_core::catalog::{HeldBy, RegionInfo};
+use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::stats::Stats;
 use sealog_core::{Append, EntryId, Epoch, Error, Options, Prefix, RegionId, WriteError};
 use sealog_shell::Log;
 
 use crate::executor::Executor;
 use crate::open;
-use crate::read::Read;
+use crate::read::{Read, Replay};
 use crate::submitted::{Submitted, SubmittedBatch};
 use crate::wait::wait;
 
@@ -156,6 +156,31 @@ impl Wal {
         Read::new(self.0.read(region, from))
     }
 
+    /// Reads many regions in one pass over the objects, each region from where the filter says, as
+    /// far as they are durable now: see [`Replay`]. For an engine that starts, and has many regions
+    /// to catch up.
+    ///
+    /// Costs one range read per object that holds something wanted; more only where that saves
+    /// downloading what is not (see there).
+    ///
+    /// ```
+    /// # use sealog_blocking::{EntryId, Error, RegionId, ReplayFilter, ReplayItem, Wal};
+    /// # fn restart(wal: Wal, applied: EntryId) -> Result<(), Error> {
+    /// // Region 7 is applied up to some id, of the others nothing is.
+    /// let filter = ReplayFilter::all().region_from(RegionId(7), applied.next());
+    /// for item in wal.replay(filter) {
+    ///     match item? {
+    ///         ReplayItem::Entry(region, entry) => println!("{region}: {:?}", entry.payload),
+    ///         ReplayItem::Hole(hole) => println!("lost: {hole:?}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replay(&self, filter: ReplayFilter) -> Replay {
+        Replay::new(self.0.replay(filter))
+    }
+
     /// Returns once no id of the region at or below `id` waits to become durable: at once if that
     /// is so now, as it is for an id above everything handed out when nothing of the region is
     /// under way. Needs no request, and seals nothing: [`flush`](Wal::flush) does.
@@ -193,6 +218,37 @@ impl Wal {
         wait(self.0.obsolete(region, id))
     }
 
+    /// Releases the region, for good: what is in it by now, appends that were submitted before
+    /// included, is hidden and keeps no object, also after a restart. Entries that are appended
+    /// later are visible.
+    ///
+    /// Writes a record, which is stored at once, with what else is open; returns when that object is
+    /// durable, in both modes (DESIGN.md section 6). If nothing of the region is there or on its
+    /// way, it returns at once. Costs at most one put.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`], [`Error::SequenceExhausted`], [`Error::Stopped`] and
+    /// [`Error::Poisoned`]; nothing of them is written. Otherwise the record is not given up with
+    /// this call, and is stored with the next object that the log makes: [`Error::Store`] or
+    /// [`Error::Conflict`] for a roll back, [`Error::Failing`] in `enqueued`. Retry to know when it
+    /// is durable; [`stop`](Wal::stop) says if it was lost.
+    pub fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        wait(self.0.release(region))
+    }
+
+    /// Releases the region in full, through every id that it could ever have: as
+    /// [`release`](Wal::release), and from now on appends to it fail with [`Error::Released`],
+    /// until the record's object was collected. If nothing of the region is there or on its way,
+    /// it returns at once and refuses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Wal::release).
+    pub fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        wait(self.0.release_all(region))
+    }
+
     /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
     /// that wait for their place have no id yet. Needs no request.
     ///
@@ -221,6 +277,18 @@ impl Wal {
     /// As [`latest`](Wal::latest).
     pub fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         wait(self.0.regions())
+    }
+
+    /// What keeps the log's objects from being deleted (DESIGN.md section 9): the reclaim boundary,
+    /// the object that stands at it, the regions that need it and their watermarks, and how many
+    /// objects and bytes each of the ten regions that hold most would free. Needs no request, and
+    /// costs time in proportion to the regions and objects of the log.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub fn held_by(&self) -> Result<HeldBy, Error> {
+        wait(self.0.held_by())
     }
 
     /// The holes that reads of the region met so far, in order (DESIGN.md section 8). Needs no

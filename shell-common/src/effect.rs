@@ -1,13 +1,14 @@
 //! Carrying out one storage effect.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::{Either, FutureExt, select};
-use futures_util::stream::TryStreamExt;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
     Error as ClientError, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload,
@@ -15,7 +16,7 @@ use object_store::{
 use sealog_core::error::Operation;
 use sealog_core::format::HEADER_LEN;
 use sealog_core::{
-    Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
+    Key, Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
 };
 
 use crate::error::store_error;
@@ -29,7 +30,9 @@ use crate::error::store_error;
 ///
 /// Dropping the future abandons the request in the same way. Each effect costs one request; a
 /// listing one per page, and a read-back a second one when the first fails in a way that an object
-/// of fewer bytes than a header would explain.
+/// of fewer bytes than a header would explain. A delete of several keys costs one request if the
+/// store has one for so many ([`keys_per_delete`]), else one per key; of a key that the client does
+/// not speak of, it is a failure.
 pub async fn carry_out(
     store: &Arc<dyn ObjectStore>,
     effect: StorageEffect,
@@ -61,6 +64,9 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
         }
         StorageEffect::ReadBack { key, .. } => {
             StorageAnswer::ReadBackResult { id, result: read_back(store, key).await }
+        }
+        StorageEffect::DeleteObjects { keys, .. } => {
+            StorageAnswer::DeleteResult { id, results: delete(store, keys).await }
         }
     }
 }
@@ -140,6 +146,45 @@ async fn read_header(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, Fet
 async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, FetchError> {
     let options = GetOptions { head: true, ..GetOptions::default() };
     Ok(store.get_opts(&path(key)?, options).await?.meta.size)
+}
+
+/// The client names what it deleted, and says of the rest at most why, not which.
+async fn delete(store: &dyn ObjectStore, keys: &[Key]) -> Vec<(Key, Result<(), StoreError>)> {
+    let paths: Vec<_> = keys.iter().map(|key| path(key).map_err(ClientError::from)).collect();
+    let mut answers = store.delete_stream(stream::iter(paths).boxed());
+    let (mut deleted, mut failure) = (BTreeSet::new(), None);
+    // A local store names the file.
+    let gone = |path: &str| Some(keys.iter().find(|key| path.ends_with(&***key))?.to_string());
+    while let Some(answer) = answers.next().await {
+        match answer {
+            Ok(path) => {
+                deleted.insert(path.to_string());
+            }
+            // Some stores say so of a key that is gone; that is as good as deleting it.
+            Err(ClientError::NotFound { path, .. }) if gone(&path).is_some() => {
+                deleted.extend(gone(&path));
+            }
+            Err(error) => failure = Some(store_error(Operation::Delete, error)),
+        }
+    }
+    let unanswered = || transient("the store's client did not say what became of it".into());
+    let failure = failure.unwrap_or_else(unanswered);
+    let result = |key: &Key| match deleted.contains(&**key) {
+        true => Ok(()),
+        false => Err(failure.clone()),
+    };
+    keys.iter().map(|key| (key.clone(), result(key))).collect()
+}
+
+/// How many keys one delete request of a store takes. Of a client only its name tells: 1,000 for
+/// S3, 256 for Azure, and 1 for all others, which have no request for many.
+pub fn keys_per_delete(store: &dyn ObjectStore) -> usize {
+    let name = store.to_string();
+    match () {
+        () if name.contains("AmazonS3(") => 1000,
+        () if name.contains("MicrosoftAzure {") => 256,
+        () => 1,
+    }
 }
 
 /// A failed read: of the client's, or a body that is not what was asked for.

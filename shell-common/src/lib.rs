@@ -26,10 +26,10 @@ mod log;
 mod notice;
 mod open;
 
-pub use effect::carry_out;
+pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
 pub use identity::identity;
-pub use log::{DurableWatch, Log, Read, ReadItem, Runtime, Submission, open};
+pub use log::{DurableWatch, Log, Read, ReadItem, Replay, ReplayItem, Runtime, Submission, open};
 pub use notice::tell_operator;
 pub use open::{Location, environment, open_local, open_url};

@@ -113,6 +113,13 @@ mod events {
                     "a segment is damaged: its entries are lost"
                 );
             }
+            Notice::DeleteFailed { key, count, error } => {
+                let key = &**key;
+                warn!(
+                    target: TARGET, prefix, key, count, %error,
+                    "objects that are not needed could not be deleted: they are tried again"
+                );
+            }
             // A core that is newer than this shell.
             other => warn!(target: TARGET, prefix, notice = ?other, "the log has something to say"),
         }

@@ -46,7 +46,8 @@
 //! [`Wal`] is the handle: cheap to clone, for any number of tasks. One task of its own, the
 //! actor, owns the state machine of `sealog-core` that holds all the rules; handles send it
 //! commands, and requests to the store run in tasks beside it. Reads go to the store directly and
-//! do not hold up appends.
+//! do not hold up appends. [`Wal::read`] reads one region, and [`Wal::replay`] many in one pass over
+//! the objects, for an engine that starts.
 //!
 //! Acknowledged means durable unless [`Options::ack_mode`] is [`AckMode::Enqueued`]: then an append
 //! returns on admission with its id, and [`Wal::wait_durable`] says when it is durable. A crash can
@@ -73,16 +74,16 @@ mod submitted;
 mod wal;
 
 pub use object_store;
-pub use sealog_core::catalog::RegionInfo;
+pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
-pub use sealog_core::read::Hole;
+pub use sealog_core::read::{Hole, ReplayFilter};
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
-pub use sealog_shell::{DurableWatch, ReadItem};
-pub use stream::Read;
+pub use sealog_shell::{DurableWatch, ReadItem, ReplayItem};
+pub use stream::{Read, Replay};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

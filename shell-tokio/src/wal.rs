@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_core::catalog::RegionInfo;
-use sealog_core::read::Hole;
+use sealog_core::catalog::{HeldBy, RegionInfo};
+use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::stats::Stats;
 use sealog_core::{Append, EntryId, Epoch, Error, Options, Prefix, RegionId, WriteError};
 use sealog_shell::{DurableWatch, Log};
 
 use crate::open;
 use crate::runtime::Tokio;
-use crate::stream::Read;
+use crate::stream::{Read, Replay};
 use crate::submitted::{Submitted, SubmittedBatch};
 
 /// A log that is open for writing: a handle, cheap to clone, for any number of tasks.
@@ -23,7 +23,7 @@ use crate::submitted::{Submitted, SubmittedBatch};
 /// handle is dropped the log ends as a crash would end it: what is in flight is abandoned and
 /// whoever waits is answered with [`Error::Stopped`]; nothing that was acknowledged is lost, in
 /// [`AckMode::Enqueued`](crate::AckMode::Enqueued) what was not durable aside. A
-/// [`Read`] holds a handle. [`stop`](Wal::stop) ends a log in order.
+/// [`Read`] or [`Replay`] holds a handle. [`stop`](Wal::stop) ends a log in order.
 ///
 /// A method whose log is gone, because its runtime went away, fails with [`Error::Stopped`] and
 /// never hangs. After a terminal error (see [`Error`]) every write fails with
@@ -179,6 +179,33 @@ impl Wal {
         Read::new(self.0.read(region, from))
     }
 
+    /// Reads many regions in one pass over the objects, each region from where the filter says, as
+    /// far as they are durable now: see [`Replay`]. For an engine that starts, and has many regions
+    /// to catch up.
+    ///
+    /// Costs one range read per object that holds something wanted; more only where that saves
+    /// downloading what is not (see there).
+    ///
+    /// ```
+    /// # use futures_util::TryStreamExt;
+    /// # use sealog_tokio::{EntryId, Error, RegionId, ReplayFilter, ReplayItem, Wal};
+    /// # async fn restart(wal: Wal, applied: EntryId) -> Result<(), Error> {
+    /// // Region 7 is applied up to some id, of the others nothing is.
+    /// let filter = ReplayFilter::all().region_from(RegionId(7), applied.next());
+    /// let mut replay = wal.replay(filter);
+    /// while let Some(item) = replay.try_next().await? {
+    ///     match item {
+    ///         ReplayItem::Entry(region, entry) => println!("{region}: {:?}", entry.payload),
+    ///         ReplayItem::Hole(hole) => println!("lost: {hole:?}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replay(&self, filter: ReplayFilter) -> Replay {
+        Replay::new(self.0.replay(filter))
+    }
+
     /// Returns once no id of the region at or below `id` waits to become durable: at once if that
     /// is so now, as it is for an id above everything handed out when nothing of the region is
     /// under way. Needs no request, and seals nothing: [`flush`](Wal::flush) does.
@@ -224,6 +251,45 @@ impl Wal {
         self.0.obsolete(region, id).await
     }
 
+    /// Releases the region, for good: what is in it by now, appends that were submitted before
+    /// included, is hidden and keeps no object, also after a restart. Entries that are appended
+    /// later are visible.
+    ///
+    /// Writes a record, which is stored at once, with what else is open; returns when that object is
+    /// durable, in both modes (DESIGN.md section 6). If nothing of the region is there or on its
+    /// way, it returns at once. Costs at most one put.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRegion`], [`Error::SequenceExhausted`], [`Error::Stopped`] and
+    /// [`Error::Poisoned`]; nothing of them is written. Otherwise the record is not given up with
+    /// this call, and is stored with the next object that the log makes: [`Error::Store`] or
+    /// [`Error::Conflict`] for a roll back, [`Error::Failing`] in `enqueued`. Retry to know when it
+    /// is durable; [`stop`](Wal::stop) says if it was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that was never polled did nothing. Dropping one that was polled takes nothing back.
+    pub async fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        self.0.release(region).await
+    }
+
+    /// Releases the region in full, through every id that it could ever have: as
+    /// [`release`](Wal::release), and from now on appends to it fail with [`Error::Released`],
+    /// until the record's object was collected. If nothing of the region is there or on its way,
+    /// it returns at once and refuses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Wal::release).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`release`](Wal::release).
+    pub async fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        self.0.release_all(region).await
+    }
+
     /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
     /// that wait for their place have no id yet. Needs no request; dropping the future does
     /// nothing.
@@ -264,6 +330,19 @@ impl Wal {
     /// As [`latest`](Wal::latest).
     pub async fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         self.0.regions().await
+    }
+
+    /// What keeps the log's objects from being deleted (DESIGN.md section 9): the reclaim boundary,
+    /// the object that stands at it, the regions that need it and their watermarks, and how many
+    /// objects and bytes each of the ten regions that hold most would free. Needs no request, and
+    /// costs time in proportion to the regions and objects of the log; dropping the future does
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`latest`](Wal::latest).
+    pub async fn held_by(&self) -> Result<HeldBy, Error> {
+        self.0.held_by().await
     }
 
     /// The holes that reads of the region met so far, in order (DESIGN.md section 8). Needs no

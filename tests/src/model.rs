@@ -82,6 +82,13 @@ impl ModelStore {
                 });
                 StorageAnswer::ReadBackResult { id, result }
             }
+            StorageEffect::DeleteObjects { keys, .. } => {
+                let deleted = keys.iter().map(|key| {
+                    self.objects.remove(key);
+                    (key.clone(), Ok(()))
+                });
+                StorageAnswer::DeleteResult { id, results: deleted.collect() }
+            }
         }
     }
 

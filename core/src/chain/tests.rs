@@ -257,6 +257,30 @@ fn a_proof_that_names_a_predecessor_comes_before_a_claims() {
     assert_eq!((found.missing, found.because), (ObjectSeq(7), link(8, 1)));
 }
 
+/// Beside the selection that there would be if nothing were lost.
+#[test]
+fn every_proof_is_given_to_those_who_want_to_see_what_is_there() {
+    // A boundary beyond 1, an epoch whose start object is gone, and two links from 6 on that a
+    // depth of 1 cannot explain.
+    let rows = || {
+        let above = [(4, 1, Some((3, 1)), 0), (5, 1, Some((4, 1)), 0), (6, 1, Some((5, 1)), 0)];
+        line(0..2).chain(above).chain([(9, 8, Some((8, 8)), 4)])
+    };
+    let (selection, proofs) = select_and_prove(&objects(rows())).unwrap();
+    assert_eq!((selection.tip, selection.chain), (link(1, 1), seqs([0, 1])));
+    assert_eq!(selection.orphans, seqs([4, 5, 6, 9]));
+    let seen: Vec<_> = proofs.iter().map(|lost| (lost.proof, lost.because)).collect();
+    let expected = [
+        (Proof::BoundaryBeyondTip, link(9, 8)),
+        (Proof::EpochBeyondTip, link(9, 8)),
+        (Proof::MoreThanAPipeline, link(6, 1)),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(lost(rows()), proofs[0], "an opening fails with the first");
+    let nothing = select_and_prove(&objects([(3, 1, Some((2, 1)), 0)])).unwrap_err();
+    assert_eq!(nothing.proof, Proof::NoCompleteChain);
+}
+
 #[test]
 fn each_proof_is_said_for_people() {
     let text = lost(line(0..3).chain([(4, 4, Some((3, 4)), 0)])).to_string();
@@ -341,8 +365,17 @@ mod word_by_word {
             chain.insert(0, link.sequence);
             at = &objects[&link.sequence].header;
         }
+        let (mut passed, mut at) = (Vec::new(), &objects[&chain[0]].header);
+        while let Some(link) = at.predecessor.filter(|link| link.sequence < at.sequence)
+            && let Some(next) = objects.get(&link.sequence)
+            && next.header.link() == link
+        {
+            passed.insert(0, link.sequence);
+            at = &next.header;
+        }
         let sequences = || objects.keys().copied();
         Ok(Selection {
+            passed,
             tip: tip.link(),
             below_boundary: sequences().filter(|s| *s < tip.boundary).collect(),
             orphans: sequences().filter(|s| *s >= tip.boundary && !chain.contains(s)).collect(),

@@ -16,7 +16,10 @@ mod segment;
 pub use footer::{ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer};
 pub use header::{HEADER_LEN, Header};
 pub use object::{Object, ObjectEncoder, ReservedContent};
-pub use reserved::{ReleaseRecord, WriterRecord, decode_releases, encode_releases};
+pub use reserved::{
+    RECORD_LEN as RELEASE_RECORD_LEN, RELEASES_HEADER_LEN, ReleaseRecord, WriterRecord,
+    decode_releases, encode_releases,
+};
 pub use segment::{
     COPY_LIMIT, ENTRY_HEADER_LEN, Entry, SEGMENT_HEADER_LEN, SegmentBuilder, decode_segment,
 };

@@ -42,6 +42,11 @@ impl ObjectEncoder {
         self.segments.get(&region)
     }
 
+    /// The regions that have a segment, in order.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> {
+        self.segments.keys().copied()
+    }
+
     /// Adds an entry to the segment of its region. Ids of a region ascend.
     pub fn push(&mut self, region: RegionId, id: EntryId, payload: &Bytes) {
         self.segment(region).push(id, payload);

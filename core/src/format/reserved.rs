@@ -12,7 +12,10 @@ use crate::error::{DecodeError, Part};
 use crate::types::{EntryId, ObjectSeq, RegionId};
 
 const VERSION: u8 = 1;
-const RECORD_LEN: usize = 16;
+/// Version and count, before the release records.
+pub const RELEASES_HEADER_LEN: usize = 5;
+/// One release record.
+pub const RECORD_LEN: usize = 16;
 
 /// A region was released: its entries at or below `through` are obsolete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +42,7 @@ pub struct WriterRecord {
 /// The payload of a segment of release records, which are in strictly increasing region order.
 pub fn encode_releases(records: &[ReleaseRecord]) -> Bytes {
     debug_assert!(records.windows(2).all(|pair| pair[0].region < pair[1].region));
-    let mut out = BytesMut::with_capacity(5 + records.len() * RECORD_LEN);
+    let mut out = BytesMut::with_capacity(RELEASES_HEADER_LEN + records.len() * RECORD_LEN);
     out.put_u8(VERSION);
     out.put_u32(records.len() as u32);
     for record in records {

@@ -32,13 +32,13 @@ impl Opening {
         };
         self.suspicion = None;
         // Few holes are claimed however slow the store is.
-        let many = self.claimed.len() as u64 >= u64::from(self.options.open_attempts);
+        let many = self.own.claimed.len() as u64 >= u64::from(self.options.open_attempts);
         if many && self.now > self.began.after(self.options.open_timeout) {
             return self.too_many_holes(sequence, tip);
         }
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
         let key = self.prefix.object_key(sequence);
-        if self.claimed.contains(&sequence) && !self.may_start_again() {
+        if self.own.claimed.contains(&sequence) && !self.may_start_again() {
             // Something removes it, or no listing shows it.
             return self.fail(Error::Contended { key, epoch: itself.epoch, writer: None });
         }
@@ -48,7 +48,7 @@ impl Opening {
             predecessor: Some(if self.rules.claims_link_to_themselves { itself } else { tip }),
             boundary: boundary(&self.known, tip),
         };
-        let record = record(&self.options, &self.identity);
+        let record = record(&self.options, &self.own.identity);
         let (payload, segments) = encode(&header, &record);
         let size = payload.len();
         self.requests.push(Request::new(Purpose::Claim, key, Ask::Put(payload)));
@@ -102,7 +102,7 @@ impl Opening {
         let writer = Some(Box::new(record));
         let object = Examined { header, size, segments, releases: None, writer };
         self.known.insert(header.sequence, object);
-        self.claimed.insert(header.sequence);
+        self.own.claimed.insert(header.sequence);
         if self.rules.list_after_claim {
             return self.list(self.now);
         }

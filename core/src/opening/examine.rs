@@ -29,20 +29,25 @@ pub(super) struct Examination {
     running: BTreeMap<ObjectSeq, Running>,
     objects: BTreeMap<ObjectSeq, Examined>,
     gone: BTreeSet<ObjectSeq>,
-    /// The lowest object that does not verify. Those above it need not be begun: they cannot
-    /// change what the opening fails with.
-    failed: Option<(ObjectSeq, DecodeError)>,
+    /// What does not verify. Objects above it need not be begun: they cannot change what the
+    /// opening fails with.
+    damaged: BTreeMap<ObjectSeq, Damaged>,
+    /// Every object is examined, whatever others turned out to be, and its release records and its
+    /// writer record too: a survey.
+    thorough: bool,
 }
 
 /// What all the objects of a listing turned out to be.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// All that was listed, be it there or gone.
-    pub(super) listed: BTreeSet<ObjectSeq>,
+    /// All that was listed, be it there or gone, with its size.
+    pub(super) listed: BTreeMap<ObjectSeq, u64>,
     /// What is there.
     pub(super) objects: BTreeMap<ObjectSeq, Examined>,
     /// What was listed and is gone.
     pub(super) gone: BTreeSet<ObjectSeq>,
+    /// What is there and does not verify.
+    pub(super) damaged: BTreeMap<ObjectSeq, Damaged>,
 }
 
 /// A verified object. The buffers that were fetched are not kept: a prefix of many objects would
@@ -58,6 +63,23 @@ pub(super) struct Examined {
     pub(super) writer: Option<Box<WriterRecord>>,
 }
 
+/// An object that does not verify. Only a survey asks what of it does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Damaged {
+    pub(super) header: Option<Header>,
+    pub(super) segments: Option<Vec<SegmentMeta>>,
+    pub(super) releases: Option<Bytes>,
+    pub(super) writer: Option<Box<WriterRecord>>,
+    /// At least one.
+    pub(super) problems: Vec<DecodeError>,
+}
+
+impl From<DecodeError> for Damaged {
+    fn from(error: DecodeError) -> Damaged {
+        Damaged { problems: Vec::from([error]), ..Damaged::default() }
+    }
+}
+
 /// A range of an object that is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
@@ -69,11 +91,13 @@ pub(super) enum Piece {
     Tail,
     /// and its footer, if that begins before those.
     Footer,
+    /// For a survey: the segment of a reserved region, if it begins before those.
+    Reserved(RegionId),
 }
 
 /// An object whose pieces are under way.
 #[derive(Clone, Debug, Default)]
-struct Running {
+pub(super) struct Running {
     /// It did not verify once; the download may have been damaged.
     again: bool,
     /// How many pieces are asked for. The object is judged when all are answered, so that no
@@ -84,11 +108,18 @@ struct Running {
     /// The object's last bytes.
     tail: Bytes,
     footer: Option<Bytes>,
+    reserved: BTreeMap<RegionId, Bytes>,
 }
 
-enum Judged {
+pub(super) enum Judged {
     Verified(Examined),
-    FooterWanted(Range<u64>),
+    Wanted(Piece, Range<u64>),
+}
+
+/// The table of segments, as far as it is at hand.
+pub(super) enum Table {
+    Held(Vec<SegmentMeta>),
+    Wanted(Range<u64>),
 }
 
 impl Examination {
@@ -102,9 +133,14 @@ impl Examination {
         Examination { listed, objects: known, ..Examination::default() }
     }
 
+    /// For a survey, which wants to know everything.
+    pub(super) fn thorough(self) -> Examination {
+        Examination { thorough: true, ..self }
+    }
+
     /// Begins objects while there is room.
     pub(super) fn begin_more(&mut self, prefix: &Prefix, requests: &mut Requests) {
-        while self.failed.is_none() && requests.has_room() {
+        while (self.thorough || self.damaged.is_empty()) && requests.has_room() {
             let Some((&sequence, &size)) = self.listed.range(self.cursor..).next() else {
                 return;
             };
@@ -114,7 +150,7 @@ impl Examination {
             }
             if size < MIN_OBJECT_LEN {
                 let reason = format!("expected at least {MIN_OBJECT_LEN} bytes, found {size}");
-                self.fail(sequence, DecodeError::new(Part::Object, reason));
+                self.damaged.insert(sequence, DecodeError::new(Part::Object, reason).into());
             } else {
                 let running = begin(prefix, sequence, size, |request| requests.push(request));
                 self.running.insert(sequence, running);
@@ -150,43 +186,44 @@ impl Examination {
             self.gone.insert(sequence);
             return;
         }
-        match running.judge(sequence, size) {
+        let judged = if self.thorough {
+            running.judge_thoroughly(sequence, size)
+        } else {
+            running.judge(sequence, size).map_err(|error| Box::new(error.into()))
+        };
+        match judged {
             Ok(Judged::Verified(object)) => {
                 self.running.remove(&sequence);
                 self.objects.insert(sequence, object);
             }
-            Ok(Judged::FooterWanted(range)) => {
+            Ok(Judged::Wanted(piece, range)) => {
                 running.awaited += 1;
-                let purpose = Purpose::Piece(sequence, Piece::Footer);
+                let purpose = Purpose::Piece(sequence, piece);
                 requests.push_first(Request::fetch(purpose, prefix.object_key(sequence), range));
             }
             Err(_) if !running.again => {
                 *running = begin(prefix, sequence, size, |request| requests.push_first(request));
                 running.again = true;
             }
-            Err(error) => {
+            Err(damaged) => {
                 self.running.remove(&sequence);
-                self.fail(sequence, error);
+                self.damaged.insert(sequence, *damaged);
             }
         }
     }
 
-    fn fail(&mut self, sequence: ObjectSeq, error: DecodeError) {
-        if self.failed.as_ref().is_none_or(|(lowest, _)| sequence < *lowest) {
-            self.failed = Some((sequence, error));
-        }
+    /// What was found.
+    pub(super) fn finish(self) -> Found {
+        Found { listed: self.listed, objects: self.objects, gone: self.gone, damaged: self.damaged }
     }
+}
 
-    /// What was found, or what the lowest object that does not verify is to be failed with.
-    pub(super) fn finish(self, prefix: &Prefix) -> Result<Found, Error> {
-        if let Some((sequence, error)) = self.failed {
-            return Err(Error::corrupted(prefix.object_key(sequence), error));
-        }
-        Ok(Found {
-            listed: self.listed.into_keys().collect(),
-            objects: self.objects,
-            gone: self.gone,
-        })
+impl Found {
+    /// What the opening is to be failed with: the lowest object that does not verify.
+    pub(super) fn damage(&self, prefix: &Prefix) -> Option<Error> {
+        let (sequence, damaged) = self.damaged.first_key_value()?;
+        let error = damaged.problems.first()?.clone();
+        Some(Error::corrupted(prefix.object_key(*sequence), error))
     }
 }
 
@@ -197,7 +234,7 @@ pub(super) fn examine_whole(sequence: ObjectSeq, bytes: Bytes) -> Result<Examine
     match running.judge(sequence, size)? {
         Judged::Verified(object) => Ok(object),
         // Never of a whole object: its footer is in it.
-        Judged::FooterWanted(range) => {
+        Judged::Wanted(_, range) => {
             let reason = format!("expected it within the object, found it at {}", range.start);
             Err(DecodeError::new(Part::Footer, reason))
         }
@@ -233,24 +270,19 @@ impl Running {
             Piece::Header => self.head = bytes,
             Piece::Tail => self.tail = bytes,
             Piece::Footer => self.footer = Some(bytes),
+            Piece::Reserved(region) => {
+                self.reserved.insert(region, bytes);
+            }
         }
     }
 
     /// Verifies the object's structure.
     fn judge(&self, sequence: ObjectSeq, size: u64) -> Result<Judged, DecodeError> {
-        let header = Header::decode(&self.head)?;
-        if header.sequence != sequence {
-            let found = header.sequence;
-            let reason = format!("expected sequence {sequence}, as the key says, found {found}");
-            return Err(DecodeError::new(Part::Header, reason));
-        }
-        let trailer = Trailer::decode(&self.tail, size)?;
-        let footer = match (&self.footer, self.held(trailer.footer_range(), size)) {
-            (Some(fetched), _) => fetched.clone(),
-            (None, Some(held)) => held,
-            (None, None) => return Ok(Judged::FooterWanted(trailer.footer_range())),
+        let header = self.header(sequence)?;
+        let segments = match self.table(size)? {
+            Table::Held(segments) => segments,
+            Table::Wanted(range) => return Ok(Judged::Wanted(Piece::Footer, range)),
         };
-        let segments = decode_footer(&footer, &trailer)?;
         let segment = |region| segments.iter().find(|meta| meta.region == region);
         let held = |meta: &SegmentMeta| self.held(meta.range(), size);
         let releases = segment(RegionId::RELEASES).and_then(held);
@@ -260,6 +292,31 @@ impl Running {
         });
         let releases = releases.map(|held| Bytes::copy_from_slice(&held));
         Ok(Judged::Verified(Examined { header, size, segments, releases, writer }))
+    }
+
+    pub(super) fn header(&self, sequence: ObjectSeq) -> Result<Header, DecodeError> {
+        let header = Header::decode(&self.head)?;
+        if header.sequence != sequence {
+            let found = header.sequence;
+            let reason = format!("expected sequence {sequence}, as the key says, found {found}");
+            return Err(DecodeError::new(Part::Header, reason));
+        }
+        Ok(header)
+    }
+
+    pub(super) fn table(&self, size: u64) -> Result<Table, DecodeError> {
+        let trailer = Trailer::decode(&self.tail, size)?;
+        let footer = match (&self.footer, self.held(trailer.footer_range(), size)) {
+            (Some(fetched), _) => fetched.clone(),
+            (None, Some(held)) => held,
+            (None, None) => return Ok(Table::Wanted(trailer.footer_range())),
+        };
+        decode_footer(&footer, &trailer).map(Table::Held)
+    }
+
+    /// The segment of a reserved region, if it is at hand.
+    pub(super) fn reserved(&self, meta: &SegmentMeta, size: u64) -> Option<Bytes> {
+        self.reserved.get(&meta.region).cloned().or_else(|| self.held(meta.range(), size))
     }
 
     /// Bytes of the object that came with its tail.

@@ -29,6 +29,8 @@ pub(super) struct Recovery {
     pub(super) incomplete_above_tip: u64,
     /// Every sequence that the listing showed.
     pub(super) listed: BTreeSet<ObjectSeq>,
+    /// What was history below the tip's boundary, and is still there.
+    pub(super) passed: BTreeSet<ObjectSeq>,
     /// The names of the writers whose start objects are there.
     pub(super) names: BTreeMap<Epoch, Arc<str>>,
     /// Release records that are being read.
@@ -63,8 +65,8 @@ pub(super) enum Setback {
 impl Selected {
     /// Selects history among what was found.
     pub(super) fn new(prefix: &Prefix, found: &Found) -> Result<Selected, Setback> {
-        let Found { listed, objects, gone } = found;
-        let listed = listed.clone();
+        let Found { listed, objects, gone, .. } = found;
+        let listed = listed.keys().copied().collect();
         if objects.is_empty() {
             return match gone.first() {
                 Some(first) => Err(vanished(prefix, *first)),
@@ -144,6 +146,7 @@ impl Recovery {
             next_sequence: next_sequence(selected.listed.last().copied(), objects),
             incomplete_above_tip: 0,
             listed: selected.listed,
+            passed: BTreeSet::new(),
             names: names(objects),
             pending: BTreeMap::new(),
         };
@@ -153,6 +156,7 @@ impl Recovery {
         recovery.catalog.raise_boundary(boundary(objects, selection.tip));
         recovery.tip = Some(selection.tip);
         recovery.incomplete_above_tip = selection.incomplete_above_tip;
+        recovery.passed = selection.passed.into_iter().collect();
         for sequence in selection.chain {
             if let Some(object) = objects.get(&sequence) {
                 recovery.index(prefix, requests, object)?;
@@ -236,12 +240,7 @@ impl Recovery {
         bytes: &Bytes,
     ) -> Result<(), DecodeError> {
         let entries = decode_segment(bytes, meta)?;
-        for record in decode_releases(&entries, sequence)? {
-            // Reserved regions are never indexed, so there is nothing to release.
-            if !record.region.is_reserved() {
-                self.catalog.raise_watermark(record.region, record.through);
-            }
-        }
+        self.catalog.apply_releases(sequence, &decode_releases(&entries, sequence)?);
         Ok(())
     }
 }

@@ -76,12 +76,20 @@ impl Request {
         Request::new(purpose, key, Ask::Fetch(range))
     }
 
-    /// A body of another length than the range is a failed fetch, not data.
-    pub(super) fn exactly(&self, result: Result<Bytes, StoreError>) -> Result<Bytes, StoreError> {
-        let bytes = result?;
+    /// The bytes that were asked for; `None` if their object is gone. A body of another length than
+    /// the range is a failed fetch, not data.
+    pub(super) fn body(
+        &self,
+        result: Result<Bytes, StoreError>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let bytes = match result {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         match &self.ask {
             Ask::Fetch(range) if range.end.saturating_sub(range.start) == bytes.len() as u64 => {
-                Ok(bytes)
+                Ok(Some(bytes))
             }
             _ => Err(StoreError::new(StoreErrorKind::Transient)),
         }

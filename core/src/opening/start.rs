@@ -2,6 +2,7 @@
 //! section 4, steps 6 and 7).
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -128,7 +129,7 @@ impl Opening {
         let Some(sequence) = recovery.next_sequence else {
             return self.fail(Error::SequenceExhausted);
         };
-        let record = record(&self.options, &self.identity);
+        let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
         let start = Start::new(recovery, sequence, key, record);
         self.requests.push(start.put.clone());
@@ -251,10 +252,10 @@ impl Opening {
         let Start { recovery, header, size, segments, .. } = start;
         let mut catalog = recovery.catalog;
         let recovered_objects = catalog.object_count();
-        self.note_unindexed(&mut catalog);
         if let Err(error) = catalog.index(header.link(), size, &segments) {
             return self.fail(Error::corrupted(start.put.key, error));
         }
+        self.note_what_stands(&mut catalog, &recovery.passed);
         let count = recovery.incomplete_above_tip;
         if count > 0 {
             self.notice(Notice::IncompleteObjects { count });
@@ -266,6 +267,7 @@ impl Opening {
             options: self.options.clone(),
             catalog,
             start: header.link(),
+            durable_boundary: header.boundary,
             next_sequence: header.sequence.next(),
             next_request: self.requests.take_id(),
             stats: RecoveryStats { recovered_objects, took },
@@ -276,24 +278,36 @@ impl Opening {
 }
 
 impl Opening {
-    /// Keeps what stands outside history, with its age.
-    fn note_unindexed(&self, catalog: &mut Catalog) {
+    /// Notes what stands outside history, with its age, and keeps what stands in the way of older
+    /// writers from being deleted (DESIGN.md section 12, rule 5).
+    fn note_what_stands(&self, catalog: &mut Catalog, passed: &BTreeSet<ObjectSeq>) {
+        let retention = self.options.fence_retention;
         let newest = self.modified.values().copied().max().unwrap_or_default();
+        let age = |sequence: &ObjectSeq| {
+            let modified = self.modified.get(sequence).copied().unwrap_or(newest);
+            Duration::from_millis(newest.saturating_sub(modified))
+        };
         for (sequence, object) in &self.known {
             let link = object.header.link();
-            if catalog.is_indexed(link) {
-                continue;
-            }
             let kind = if object.header.links_to_itself() {
                 UnindexedKind::Claim
             } else if link.epoch == Epoch::claimed_at(*sequence) {
                 UnindexedKind::Start
+            } else if passed.contains(sequence) {
+                UnindexedKind::Passed
             } else {
                 UnindexedKind::Other
             };
-            let modified = self.modified.get(sequence).copied().unwrap_or(newest);
-            let age = Duration::from_millis(newest.saturating_sub(modified));
-            catalog.add_unindexed(Unindexed { link, kind, age });
+            let found = Unindexed { link, kind, age: age(sequence) };
+            if !catalog.is_indexed(link) {
+                catalog.add_unindexed(found);
+            } else if kind == UnindexedKind::Start && found.is_kept(retention) {
+                catalog.keep(*sequence);
+            }
+        }
+        // The own start object is the newest of all.
+        if let Some(own) = catalog.last().filter(|_| !retention.is_zero()) {
+            catalog.keep(own.sequence);
         }
     }
 }

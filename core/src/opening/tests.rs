@@ -1,10 +1,13 @@
+mod endings;
 mod examining;
 mod exclusive;
 mod random;
 mod recovering;
 mod starting;
 mod store;
+mod surveying;
 mod transcript;
+mod viewing;
 
 use std::string::ToString;
 
@@ -12,6 +15,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::error::Operation;
+use crate::types::Epoch;
+use endings::Ending;
 use store::*;
 
 #[test]

@@ -4,27 +4,43 @@
 use alloc::vec::Vec;
 
 use super::Writer;
+use super::release::Release;
 use crate::batch::{Batch, WaitingAppend, entries_per_region};
 use crate::error::{AppendUnit, Error};
 use crate::event::{Answer, Append, Appended, Effect};
 use crate::options::AckMode;
-use crate::types::{EntryId, Time};
+use crate::types::{EntryId, RegionId, Time};
 
+/// A call that takes its place in the order of arrival.
 #[derive(Clone, Debug)]
-pub(super) struct QueuedAppend<W> {
-    pub(super) append: Append,
-    /// Of its payloads: counted once, since it is asked at every event while the append waits.
-    pub(super) bytes: u64,
+pub(super) struct QueuedCall<W> {
+    pub(super) call: Call,
     pub(super) waiter: W,
     pub(super) arrived: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Call {
+    Append {
+        append: Append,
+        /// Of its payloads: counted once, since it is asked at every event while the append waits.
+        bytes: u64,
+    },
+    Release(Release),
+}
+
+impl<W> QueuedCall<W> {
+    pub(super) fn is_append(&self) -> bool {
+        matches!(self.call, Call::Append { .. })
+    }
 }
 
 /// Whether an append goes into the open batch now.
 enum Admission {
     Now,
     Later,
-    /// There is no sequence left for a batch that could take it.
-    Never,
+    /// It is refused.
+    Never(Error),
 }
 
 /// What became of an append that was tried.
@@ -47,7 +63,8 @@ impl<W> Writer<W> {
             let answer = Answer::Appended(Appended::Many(Vec::new()));
             return self.emit(Effect::Ack { waiter, answer });
         }
-        let queued = QueuedAppend { append, bytes, waiter, arrived: self.now };
+        let call = Call::Append { append, bytes };
+        let queued = QueuedCall { call, waiter, arrived: self.now };
         if !self.queue.is_empty() {
             self.queue.push_back(queued);
             self.stats.stalled_appends_total += 1;
@@ -64,6 +81,7 @@ impl<W> Writer<W> {
             if region.is_reserved() {
                 return Err(Error::InvalidRegion { region });
             }
+            self.is_not_released(region)?;
             bytes += payload.len() as u64;
         }
         let limit = self.options.max_append_bytes;
@@ -79,9 +97,23 @@ impl<W> Writer<W> {
         Ok(bytes)
     }
 
-    /// Admits an append, or puts it back at the front of the queue: then no other may be tried.
-    fn admit_or_queue(&mut self, queued: QueuedAppend<W>) -> Tried {
-        match self.make_way_for(&queued) {
+    /// Nothing is appended to a region that was released in full.
+    fn is_not_released(&self, region: RegionId) -> Result<(), Error> {
+        // As good as always there is none.
+        if !self.released.is_empty() && self.released.contains(&region) {
+            return Err(Error::Released { region });
+        }
+        Ok(())
+    }
+
+    /// Admits a call, or puts it back at the front of the queue: then no other may be tried.
+    fn admit_or_queue(&mut self, queued: QueuedCall<W>) -> Tried {
+        let admission = match &queued.call {
+            Call::Append { append, bytes } => self.make_way_for(append, *bytes),
+            Call::Release(_) if self.floor.is_some() => Admission::Later,
+            Call::Release(_) => Admission::Now,
+        };
+        match admission {
             Admission::Now => {
                 self.admit(queued);
                 Tried::Admitted
@@ -90,26 +122,33 @@ impl<W> Writer<W> {
                 self.queue.push_front(queued);
                 Tried::Queued
             }
-            Admission::Never => {
+            Admission::Never(error) => {
                 self.stats.rejected_appends_total += 1;
-                self.fail(queued.waiter, Error::SequenceExhausted);
+                self.fail(queued.waiter, error);
                 Tried::Refused
             }
         }
     }
 
     /// Seals a batch that cannot take the append, if there is room.
-    fn make_way_for(&mut self, queued: &QueuedAppend<W>) -> Admission {
+    fn make_way_for(&mut self, append: &Append, bytes: u64) -> Admission {
         if self.floor.is_some() {
             return Admission::Later;
         }
-        if self.is_over_threshold(queued) {
+        // The release may have been ahead of it in the queue.
+        let mut regions = append.entries().map(|(region, _)| region);
+        if !self.released.is_empty()
+            && let Some(error) = regions.find_map(|region| self.is_not_released(region).err())
+        {
+            return Admission::Never(error);
+        }
+        if self.is_over_threshold(append, bytes) {
             // So that there is an upload to wait for.
             self.seal_wanted |= self.open.is_some() && self.pipeline.slots() == 0;
             return Admission::Later;
         }
         if let Some(open) = &self.open
-            && (self.is_full(open) || !open.has_positions_for(&queued.append))
+            && (self.is_full(open) || !open.has_positions_for(append))
         {
             if !self.has_room() {
                 self.seal_wanted = true;
@@ -118,36 +157,49 @@ impl<W> Writer<W> {
             self.seal();
         }
         if self.open.is_none() && !self.next_sequence.is_valid() {
-            return Admission::Never;
+            return Admission::Never(Error::SequenceExhausted);
         }
         Admission::Now
     }
 
-    fn admit(&mut self, queued: QueuedAppend<W>) {
-        let QueuedAppend { append, bytes, waiter, arrived } = queued;
-        let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
-        let before = if open.entries() == 0 { 0 } else { open.bytes() };
+    fn admit(&mut self, queued: QueuedCall<W>) {
+        let QueuedCall { call, waiter, arrived } = queued;
+        let (append, bytes) = match call {
+            Call::Append { append, bytes } => (append, bytes),
+            Call::Release(release) => return self.admit_release(release, waiter),
+        };
         self.stats.appends_total += 1;
         self.stats.appended_entries_total += append.entries().len() as u64;
         self.stats.appended_bytes_total += bytes;
-        let ids = open.admit(&append);
-        self.stats.unpersisted_bytes += open.bytes() - before;
-        self.seal_wanted |= open.bytes() >= self.options.max_batch_bytes;
-        match self.options.ack_mode {
-            AckMode::Durable => open.appends.push(WaitingAppend { waiter, ids, arrived }),
-            AckMode::Enqueued => {
+        let (ids, size) = self.open_batch(|open| (open.admit(&append), open.bytes()));
+        self.seal_wanted |= size >= self.options.max_batch_bytes;
+        match (self.options.ack_mode, &mut self.open) {
+            (AckMode::Durable, Some(open)) => {
+                open.appends.push(WaitingAppend { waiter, ids, arrived });
+            }
+            _ => {
                 self.stats.append_ack.record_duration(self.now.since(arrived));
                 self.emit(Effect::Ack { waiter, answer: Answer::Appended(ids) });
             }
         }
     }
 
+    /// Changes the open batch, which is begun if there is none.
+    pub(super) fn open_batch<T>(&mut self, change: impl FnOnce(&mut Batch<W>) -> T) -> T {
+        let before = self.open.as_ref().map_or(0, Batch::bytes);
+        let open = self.open.get_or_insert_with(|| Batch::new(self.next_sequence, self.now));
+        let changed = change(open);
+        self.stats.unpersisted_bytes += open.bytes() - before;
+        changed
+    }
+
     pub(super) fn admit_queued(&mut self) {
         while let Some(queued) = self.queue.pop_front() {
             let stalled = self.now.since(queued.arrived);
+            let is_append = queued.is_append();
             match self.admit_or_queue(queued) {
-                Tried::Admitted => self.stats.stalled_append.record_duration(stalled),
-                Tried::Refused => {}
+                Tried::Admitted if is_append => self.stats.stalled_append.record_duration(stalled),
+                Tried::Admitted | Tried::Refused => {}
                 Tried::Queued => return,
             }
         }

@@ -1,11 +1,12 @@
 //! Creating objects: attempts, their outcomes, indexing, and what a failure takes with it
 //! (DESIGN.md section 5).
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::admit::{Call, QueuedCall};
 use super::outcome::{AtKey, Consequence, CreateOutcome, PutAnswer, consequence, decide};
 use super::pipeline::Create;
 use super::{Effect, Error, Outcome, Queued, SealedBatch, State, Writer};
@@ -134,6 +135,14 @@ impl<W> Writer<W> {
         self.stats.create_failures_total += 1;
         let conflict = matches!(outcome, CreateOutcome::Stale | CreateOutcome::Foreign);
         self.stats.create_conflicts_total += u64::from(conflict);
+        if let Some(batch) = self.pipeline.get_mut(link) {
+            match outcome {
+                CreateOutcome::Transient => batch.unsure = true,
+                // Another's object stands there, and it is not ours to delete.
+                CreateOutcome::Stale => batch.unsure = false,
+                _ => {}
+            }
+        }
         match consequence(outcome, self.options.ack_mode) {
             Consequence::Index => self.created(link),
             Consequence::Repeat => self.repeat(link, failure),
@@ -159,6 +168,9 @@ impl<W> Writer<W> {
 
     /// A transient outcome of a batch.
     pub(super) fn set_back(&mut self, link: Link, failure: Error) {
+        if let Some(batch) = self.pipeline.get_mut(link) {
+            batch.unsure = true;
+        }
         match consequence(CreateOutcome::Transient, self.options.ack_mode) {
             Consequence::Repeat => self.repeat(link, failure),
             _ => self.repeat_or_roll_back(link, failure),
@@ -197,6 +209,12 @@ impl<W> Writer<W> {
                 let error = Error::corrupted(batch.key.clone(), error);
                 return self.poison_with(error, VecDeque::from([batch]));
             }
+            if !batch.records.is_empty() {
+                self.catalog.apply_releases(batch.link.sequence, &batch.records);
+                self.stats.release_records_total += batch.records.len() as u64;
+                self.carried.succeeded();
+            }
+            self.reclaim.raise(batch.boundary);
             self.stats.unpersisted_bytes -= size;
             self.stats.created_objects_total += 1;
             self.stats.object_bytes.record(size);
@@ -234,10 +252,17 @@ impl<W> Writer<W> {
         if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
+        for batch in batches.iter().filter(|batch| batch.may_be_stored()) {
+            self.reclaim.add_failed_batch(batch.link.sequence);
+        }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
         self.emit(Effect::Notice(notice));
         self.fail_batches(batches, &error);
         self.fail_open(&error);
+        self.delay_carried();
+        if matches!(self.state, State::Stopping { .. }) {
+            self.loss_cause = Some(error);
+        }
     }
 
     /// Ends the writer with its first terminal error.
@@ -254,6 +279,7 @@ impl<W> Writer<W> {
         batches.extend(self.pipeline.take_all());
         self.fail_batches(batches, &error);
         self.fail_everything(&error);
+        self.lose_carried(&error);
     }
 
     /// Fails every call that is not answered, those of stop aside.
@@ -268,19 +294,28 @@ impl<W> Writer<W> {
     /// Fails the waiters of batches, in order, one effect per run with the same outcome.
     pub(super) fn fail_batches(&mut self, batches: VecDeque<SealedBatch<W>>, error: &Error) {
         let mut runs: Vec<(Outcome, Vec<W>)> = Vec::new();
+        let mut gone = BTreeSet::new();
         for batch in batches {
             self.stats.unpersisted_bytes -= batch.payload.len();
             let outcome = batch.outcome();
             self.count_loss(batch.entries, batch.failure);
-            let waiters = batch.appends.into_iter().map(|append| append.waiter);
-            let waiters = waiters.chain(batch.waits);
-            match runs.last_mut() {
-                Some((of, run)) if *of == outcome => run.extend(waiters),
-                _ => runs.push((outcome, waiters.collect())),
+            self.carried.add_records(&batch.records);
+            let appends: Vec<W> = batch.appends.into_iter().map(|append| append.waiter).collect();
+            // A release's record is not given up with its batch.
+            let of_waits = if batch.records.is_empty() { outcome } else { Outcome::Unknown };
+            for (outcome, waiters) in [(outcome, appends), (of_waits, batch.waits)] {
+                match runs.last_mut() {
+                    Some((of, run)) if *of == outcome => run.extend(waiters),
+                    _ => runs.push((outcome, waiters)),
+                }
             }
+            gone.extend(batch.segments.into_iter().map(|meta| meta.region));
         }
         for (outcome, waiters) in runs {
             self.fail_all(waiters, error, outcome);
+        }
+        for region in gone {
+            self.forget_if_nothing_is_left(region);
         }
     }
 
@@ -290,16 +325,37 @@ impl<W> Writer<W> {
         if let Some(open) = self.open.take() {
             self.stats.unpersisted_bytes -= open.bytes();
             self.count_loss(open.entries(), None);
+            let regions: Vec<_> = open.regions().collect();
+            let records = open.releases();
+            self.carried.add(records.iter().map(|(region, through)| (*region, *through)));
+            let outcome = if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
             let appends = open.appends.into_iter().map(|append| append.waiter);
-            self.fail_all(appends.chain(open.waits).collect(), error, Outcome::NotWritten);
+            self.fail_all(appends.collect(), error, Outcome::NotWritten);
+            self.fail_all(open.waits, error, outcome);
+            for region in regions {
+                self.forget_if_nothing_is_left(region);
+            }
         }
     }
 
     pub(super) fn fail_queue(&mut self, error: &Error) {
-        let queue = core::mem::take(&mut self.queue);
-        self.stats.rejected_appends_total += queue.len() as u64;
-        let waiters = queue.into_iter().map(|queued| queued.waiter).collect();
-        self.fail_all(waiters, error, Outcome::NotWritten);
+        let mut appends = Vec::new();
+        for QueuedCall { call, waiter, .. } in core::mem::take(&mut self.queue) {
+            match call {
+                Call::Append { .. } => {
+                    self.stats.rejected_appends_total += 1;
+                    appends.push(waiter);
+                }
+                Call::Release(release) => {
+                    self.fail_all(core::mem::take(&mut appends), error, Outcome::NotWritten);
+                    match self.failing.clone().filter(|_| self.is_running().is_ok()) {
+                        Some(failing) => self.refuse_release(release, waiter, &failing),
+                        None => self.fail(waiter, error.clone()),
+                    }
+                }
+            }
+        }
+        self.fail_all(appends, error, Outcome::NotWritten);
     }
 
     /// In `enqueued`, entries that fail were acknowledged.

@@ -16,14 +16,18 @@ impl<W> Writer<W> {
         let error = Error::Failing { cause: Arc::new(refusal.clone()) };
         self.failing = Some(error.clone());
         self.emit(Effect::Notice(Notice::Failing { error: refusal.clone() }));
-        let mut waits: Vec<W> = Vec::new();
+        let (mut waits, mut releases): (Vec<W>, Vec<W>) = (Vec::new(), Vec::new());
         for batch in self.pipeline.iter_mut() {
-            waits.append(&mut batch.waits);
+            let to = if batch.records.is_empty() { &mut waits } else { &mut releases };
+            to.append(&mut batch.waits);
         }
         if let Some(open) = &mut self.open {
-            waits.append(&mut open.waits);
+            let to = if open.releases().is_empty() { &mut waits } else { &mut releases };
+            to.append(&mut open.waits);
         }
         self.fail_all(waits, &error, Outcome::NotWritten);
+        // Their records stay in the backlog.
+        self.fail_all(releases, &error, Outcome::Unknown);
         self.fail_queue(&error);
         self.fail_floor(&error);
     }
@@ -32,6 +36,7 @@ impl<W> Writer<W> {
     pub(super) fn become_healthy(&mut self) {
         if self.failing.take().is_some() {
             self.emit(Effect::Notice(Notice::Healthy));
+            self.carried.set_due(self.now);
         }
     }
 

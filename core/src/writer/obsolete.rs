@@ -89,6 +89,7 @@ impl<W> Writer<W> {
             AckMode::Enqueued => id.min(self.catalog.durable(region)),
         };
         self.catalog.raise_watermark(region, watermark);
+        self.forget_if_nothing_is_left(region);
         self.emit(Effect::Ack { waiter, answer: Answer::Done });
     }
 }

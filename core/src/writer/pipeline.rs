@@ -7,7 +7,7 @@ use crate::backoff::Backoff;
 use crate::batch::{Batch, WaitingAppend};
 use crate::error::{Error, Outcome, StoreError};
 use crate::event::{Payload, RequestId};
-use crate::format::{HEADER_LEN, SegmentMeta};
+use crate::format::{HEADER_LEN, ReleaseRecord, SegmentMeta};
 use crate::key::Key;
 use crate::rules::Rules;
 use crate::types::{EntryId, Link, ObjectSeq, RegionId, Time};
@@ -28,7 +28,7 @@ pub(super) struct Pipeline<W> {
     slots: usize,
     /// Requests of batches that failed meanwhile: they keep their slot until they run out, and
     /// their answers change nothing else.
-    running_out: BTreeSet<RequestId>,
+    running_out: BTreeMap<RequestId, ObjectSeq>,
     /// The same of guards, which are no creates and keep no slot.
     looks_running_out: BTreeSet<RequestId>,
 }
@@ -40,12 +40,15 @@ pub(super) struct SealedBatch<W> {
     pub(super) key: Key,
     pub(super) payload: Payload,
     pub(super) segments: Vec<SegmentMeta>,
+    pub(super) records: Vec<ReleaseRecord>,
+    /// The reclaim boundary that it carries.
+    pub(super) boundary: ObjectSeq,
     pub(super) entries: u64,
     /// When its first entry was admitted.
     pub(super) opened_at: Time,
     pub(super) sealed_at: Time,
     pub(super) appends: Vec<WaitingAppend<W>>,
-    /// Flushes, and whoever waits for ids in it to become durable.
+    /// Flushes, releases, and whoever waits for ids in it to become durable.
     pub(super) waits: Vec<W>,
     pub(super) create: Create,
     /// It follows a skip: what stands before it is looked at before it is indexed.
@@ -53,6 +56,8 @@ pub(super) struct SealedBatch<W> {
     pub(super) first_attempt: Time,
     /// How the last attempt failed.
     pub(super) failure: Option<Error>,
+    /// An attempt ended, and nobody knows whether the object is, or will be, at its key.
+    pub(super) unsure: bool,
     pub(super) backoff: Backoff,
 }
 
@@ -90,6 +95,12 @@ impl<W> SealedBatch<W> {
         }
     }
 
+    /// Whether the object may be at its key, or come there yet. One that was refused is not, and
+    /// where another object stands it is not either.
+    pub(super) fn may_be_stored(&self) -> bool {
+        self.unsure || !matches!(self.create, Create::NotStarted | Create::Ended)
+    }
+
     fn requests(&self) -> impl Iterator<Item = RequestId> {
         let (one, many) = match &self.create {
             Create::Putting(id) | Create::ReadingBack(id, _) | Create::Listing(id) => {
@@ -114,7 +125,7 @@ impl<W> Pipeline<W> {
             batches: VecDeque::new(),
             started: 0,
             slots: 0,
-            running_out: BTreeSet::new(),
+            running_out: BTreeMap::new(),
             looks_running_out: BTreeSet::new(),
         }
     }
@@ -125,10 +136,6 @@ impl<W> Pipeline<W> {
 
     pub(super) fn len(&self) -> usize {
         self.batches.len()
-    }
-
-    pub(super) fn first(&self) -> Option<&SealedBatch<W>> {
-        self.batches.front()
     }
 
     pub(super) fn last(&self) -> Option<&SealedBatch<W>> {
@@ -265,9 +272,12 @@ impl<W> Pipeline<W> {
     /// Takes out every batch. The requests that are under way run out.
     pub(super) fn take_all(&mut self) -> VecDeque<SealedBatch<W>> {
         for batch in &self.batches {
-            let looks = matches!(batch.create, Create::Listing(_) | Create::Looking(_));
-            let out = if looks { &mut self.looks_running_out } else { &mut self.running_out };
-            out.extend(batch.requests());
+            if matches!(batch.create, Create::Listing(_) | Create::Looking(_)) {
+                self.looks_running_out.extend(batch.requests());
+            } else {
+                let sequence = batch.link.sequence;
+                self.running_out.extend(batch.requests().map(|id| (id, sequence)));
+            }
         }
         self.started = 0;
         self.slots = 0;
@@ -276,7 +286,12 @@ impl<W> Pipeline<W> {
 
     /// Notes that the request of a failed batch was answered, if this is one.
     pub(super) fn ran_out(&mut self, id: RequestId) -> bool {
-        self.running_out.remove(&id) || self.looks_running_out.remove(&id)
+        self.running_out.remove(&id).is_some() || self.looks_running_out.remove(&id)
+    }
+
+    /// Whether the create of a failed batch is still under way.
+    pub(super) fn is_running_out(&self, sequence: ObjectSeq) -> bool {
+        self.running_out.values().any(|of| *of == sequence)
     }
 
     /// Verifies the invariants.
@@ -312,13 +327,15 @@ pub(super) fn seal<W>(
     guarded: bool,
     now: Time,
 ) -> SealedBatch<W> {
-    let (payload, segments) = batch.encode(header);
+    let (payload, segments, records) = batch.encode(header);
     debug_assert_eq!(payload.len(), batch.bytes());
     SealedBatch {
         link: header.link(),
         key,
         payload,
         segments,
+        records,
+        boundary: header.boundary,
         entries: batch.entries(),
         opened_at: batch.opened_at(),
         sealed_at: now,
@@ -328,6 +345,7 @@ pub(super) fn seal<W>(
         guarded,
         first_attempt: now,
         failure: None,
+        unsure: false,
         backoff: Backoff::new(),
     }
 }

@@ -15,8 +15,14 @@ impl<W> Writer<W> {
     /// By time a batch seals at a tick and at nothing else, so that of many appends that came
     /// together the first does not leave alone.
     pub(super) fn seal_if_due(&mut self) {
-        if self.next_timed_seal().is_some_and(|at| at <= self.now) {
+        let timed = [self.next_timed_seal(), self.next_carried_seal()];
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= self.now);
+        if timed.into_iter().any(is_due) {
             self.last_timed_seal = Some(self.now);
+            self.open_batch(|_| ());
+            self.seal();
+        } else if is_due(self.next_carrier()) {
+            self.open_batch(|_| ());
             self.seal();
         }
     }
@@ -38,6 +44,7 @@ impl<W> Writer<W> {
     /// Fixes the open batch: it takes its sequence, and links to what comes before it.
     pub(super) fn seal(&mut self) {
         self.seal_wanted = false;
+        self.take_carried();
         let Some(batch) = self.open.take() else { return };
         let header = Header {
             sequence: batch.sequence(),
@@ -46,6 +53,7 @@ impl<W> Writer<W> {
             boundary: self.catalog.boundary(),
         };
         self.next_sequence = batch.sequence().next();
+        self.last_seal = self.now;
         let key = self.prefix.object_key(batch.sequence());
         let guarded = core::mem::take(&mut self.skipped);
         self.pipeline.push(pipeline::seal(batch, &header, key, guarded, self.now));

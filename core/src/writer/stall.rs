@@ -3,9 +3,8 @@
 
 use core::time::Duration;
 
-use super::admit::QueuedAppend;
 use super::{Effect, Writer};
-use crate::event::Notice;
+use crate::event::{Append, Notice};
 use crate::format::ENTRY_HEADER_LEN;
 use crate::options::AckMode;
 use crate::types::Time;
@@ -25,11 +24,11 @@ pub(super) struct Warned {
 impl<W> Writer<W> {
     /// Whether a threshold of `enqueued` holds an append back. One that is larger than the threshold
     /// is admitted when nothing is pending.
-    pub(super) fn is_over_threshold(&self, queued: &QueuedAppend<W>) -> bool {
+    pub(super) fn is_over_threshold(&self, append: &Append, bytes: u64) -> bool {
         if self.options.ack_mode != AckMode::Enqueued || self.stats.unpersisted_bytes == 0 {
             return false;
         }
-        let size = queued.bytes + (queued.append.entries().len() * ENTRY_HEADER_LEN) as u64;
+        let size = bytes + (append.entries().len() * ENTRY_HEADER_LEN) as u64;
         self.stats.unpersisted_bytes.saturating_add(size) > self.options.max_unpersisted_bytes
             || self
                 .oldest()
@@ -38,8 +37,9 @@ impl<W> Writer<W> {
 
     /// When the oldest entry that is not durable was admitted.
     fn oldest(&self) -> Option<Time> {
-        let sealed = self.pipeline.first().map(|batch| batch.opened_at);
-        sealed.or_else(|| self.open.as_ref().map(|open| open.opened_at()))
+        let sealed = self.pipeline.iter().find(|batch| batch.entries > 0);
+        let open = self.open.as_ref().filter(|open| open.entries() > 0);
+        sealed.map(|batch| batch.opened_at).or_else(|| open.map(|open| open.opened_at()))
     }
 
     /// Tells the operator what takes long, at a tick.
@@ -48,7 +48,8 @@ impl<W> Writer<W> {
         if self.next_stall_warning().is_some_and(|at| at <= self.now)
             && let Some(first) = self.queue.front()
         {
-            let (appends, age) = (self.queue.len() as u64, self.now.since(first.arrived));
+            let age = self.now.since(first.arrived);
+            let appends = self.queue.iter().filter(|queued| queued.is_append()).count() as u64;
             self.warned.stall = Some(self.now);
             let notice = Notice::Stalled { appends, age, backlog };
             self.emit(Effect::Notice(notice));

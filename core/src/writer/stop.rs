@@ -1,7 +1,5 @@
 //! Stopping (DESIGN.md section 7).
 
-use alloc::sync::Arc;
-
 use super::{Effect, Error, State, Writer};
 use crate::event::Answer;
 use crate::options::AckMode;
@@ -22,7 +20,12 @@ impl<W> Writer<W> {
                 self.fail_open(&error);
             }
             // What was acknowledged is uploaded, also in a failing log.
-            AckMode::Enqueued => self.seal_wanted = self.open.is_some(),
+            AckMode::Enqueued => {
+                if self.open.is_some() || self.next_sequence.is_valid() {
+                    self.take_carried();
+                }
+                self.seal_wanted = self.open.is_some();
+            }
         }
         self.fail_queue(&error);
         self.fail_floor(&error);
@@ -48,8 +51,18 @@ impl<W> Writer<W> {
             let batches = self.pipeline.take_all();
             self.fail_batches(batches, &Error::Stopped);
             self.fail_open(&Error::Stopped);
+            self.lose_carried(&Error::Stopped);
         }
         if !self.pipeline.is_quiet() || self.open.is_some() || self.fencing.is_some() {
+            return;
+        }
+        if matches!(self.state, State::Stopping { .. }) && !self.carried.is_empty() {
+            if self.seal_last_object() {
+                return;
+            }
+            self.lose_carried(&Error::SequenceExhausted);
+        }
+        if !self.reclaim.is_quiet() {
             return;
         }
         if matches!(self.state, State::Stopping { .. }) {
@@ -71,11 +84,16 @@ impl<W> Writer<W> {
         }
     }
 
-    /// What of the acknowledged entries could not be saved, and why.
-    pub(super) fn loss(&self, poison: Option<&Arc<Error>>) -> Option<Error> {
-        let entries = Some(self.lost_entries).filter(|entries| *entries > 0)?;
-        let last = || Arc::new(self.loss_cause.clone().unwrap_or(Error::Stopped));
-        let cause = poison.cloned().unwrap_or_else(last);
-        Some(Error::Lost { entries, releases: 0, cause })
+    /// In `durable`: what is left of release records goes into one more object. `false` if there
+    /// was one already, or none can be.
+    fn seal_last_object(&mut self) -> bool {
+        if self.last_object_sealed || !self.next_sequence.is_valid() {
+            return false;
+        }
+        self.last_object_sealed = true;
+        self.take_carried();
+        self.seal();
+        self.start_creates();
+        true
     }
 }

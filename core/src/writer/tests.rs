@@ -8,6 +8,7 @@ mod failing;
 mod guard;
 mod random;
 mod regressions;
+mod replaying;
 mod seal;
 mod stalling;
 mod stop;
@@ -25,8 +26,10 @@ use super::*;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Append, Appended, Listed, Payload, ReadBack, StorageEffect};
 use crate::format::{ObjectEncoder, WriterRecord};
+use crate::key::KeyKind;
 use crate::opening::RecoveryStats;
 use crate::options::AckMode;
+use crate::read::SegmentRef;
 use crate::types::Link;
 
 /// A writer of epoch 6, whose start object is at sequence 5, its clock, and the requests that
@@ -55,11 +58,13 @@ fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
     let mut catalog = Catalog::new(ObjectSeq::ZERO);
     let start = Link { sequence: START, epoch: EPOCH };
     catalog.index(start, 200, &[]).unwrap();
+    catalog.keep(START);
     Recovered {
         prefix: Prefix::new("log").unwrap(),
         options,
         catalog,
         start,
+        durable_boundary: ObjectSeq::ZERO,
         next_sequence,
         next_request: RequestId(0),
         stats: RecoveryStats { recovered_objects: 0, took: Duration::ZERO },
@@ -107,6 +112,14 @@ impl Log {
                     StorageEffect::FetchRange { range, .. } => {
                         format!("fetch {} {range:?}", sequence_of(&effect))
                     }
+                    StorageEffect::DeleteObjects { keys, .. } => {
+                        let prefix = Prefix::new("log").unwrap();
+                        let sequences = keys.iter().map(|key| match prefix.classify(key) {
+                            KeyKind::Object(sequence) => sequence.to_string(),
+                            other => panic!("{key} is {other:?}"),
+                        });
+                        format!("delete {}", sequences.collect::<Vec<_>>().join(" "))
+                    }
                     StorageEffect::List { after, .. } => {
                         let after = after.as_deref().unwrap_or_default();
                         let name = after.strip_prefix("log/objects/").unwrap_or_default();
@@ -131,6 +144,11 @@ impl Log {
             Effect::Notice(Notice::Hole(hole)) => format!("hole in region {}", hole.region),
             Effect::Notice(Notice::Failing { error }) => format!("failing: {}", kind(&error)),
             Effect::Notice(Notice::Healthy) => "healthy".into(),
+            Effect::Notice(Notice::DeleteFailed { key, count, error }) => {
+                let name = key.strip_prefix("log/objects/").unwrap_or_default();
+                let name = name.trim_start_matches('0').trim_end_matches(".wal");
+                format!("{count} not deleted, {name} first: {}", kind(&error))
+            }
             Effect::Notice(Notice::Stalled { appends, age, backlog }) => {
                 format!("{appends} stalled for {age:?}, {backlog} B")
             }
@@ -169,6 +187,16 @@ impl Log {
     fn stop(&mut self) -> Vec<String> {
         let waiter = self.waiter();
         self.handle(Event::Stop { waiter })
+    }
+
+    fn release(&mut self, region: u64) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::Release { region: RegionId(region), waiter })
+    }
+
+    fn release_all(&mut self, region: u64) -> Vec<String> {
+        let waiter = self.waiter();
+        self.handle(Event::ReleaseAll { region: RegionId(region), waiter })
     }
 
     fn obsolete(&mut self, region: u64, id: EntryId) -> Vec<String> {

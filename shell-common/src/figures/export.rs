@@ -124,7 +124,7 @@ enum Value<'a> {
 }
 
 /// Every figure. The pattern names every field, so that one that is new is not forgotten.
-fn figures(stats: &Stats) -> [Figure<'_>; 28] {
+fn figures(stats: &Stats) -> [Figure<'_>; 31] {
     let Stats {
         appends_total,
         appended_entries_total,
@@ -137,6 +137,9 @@ fn figures(stats: &Stats) -> [Figure<'_>; 28] {
         stalled_appends_total,
         poisoned_total,
         rolled_back_batches_total,
+        release_records_total,
+        deleted_objects_total,
+        failed_deletes_total,
         skipped_segments_total,
         refetched_segments_total,
         recovered_objects_total,
@@ -231,6 +234,24 @@ fn figures(stats: &Stats) -> [Figure<'_>; 28] {
             "Batches that were rolled back",
         ),
         counter(
+            "sealog_release_records_total",
+            Count,
+            release_records_total,
+            "Release records of objects that became part of the log",
+        ),
+        counter(
+            "sealog_deleted_objects_total",
+            Count,
+            deleted_objects_total,
+            "Objects that were deleted because nothing needs them",
+        ),
+        counter(
+            "sealog_failed_deletes_total",
+            Count,
+            failed_deletes_total,
+            "Objects whose delete failed, once per attempt",
+        ),
+        counter(
             "sealog_skipped_segments_total",
             Count,
             skipped_segments_total,
@@ -301,7 +322,7 @@ fn figures(stats: &Stats) -> [Figure<'_>; 28] {
             "How long admitted appends had waited for their place",
         ),
         histogram("sealog_recovery_seconds", Seconds, recovery, "How long the opening took"),
-        histogram("sealog_read_seconds", Seconds, read, "How long reads of one segment took"),
+        histogram("sealog_read_seconds", Seconds, read, "How long reads of one object took"),
     ]
 }
 

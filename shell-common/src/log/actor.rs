@@ -20,6 +20,12 @@ pub(crate) enum Queued {
         append: Append,
         waiter: oneshot::Sender<Result<Appended, WriteError>>,
     },
+    /// Behind the appends that it is to release.
+    Release {
+        region: RegionId,
+        in_full: bool,
+        waiter: oneshot::Sender<Result<(), WriteError>>,
+    },
     /// Behind the appends that it is to cover.
     Flush {
         waiter: oneshot::Sender<Result<(), Error>>,
@@ -56,6 +62,7 @@ impl Control {
 #[derive(Debug)]
 pub(crate) enum Waiter {
     Append(oneshot::Sender<Result<Appended, WriteError>>),
+    Release(oneshot::Sender<Result<(), WriteError>>),
     Done(oneshot::Sender<Result<(), Error>>),
     Verdict(oneshot::Sender<Option<Verdict>>),
 }
@@ -64,6 +71,7 @@ impl Waiter {
     fn answer(self, given: Answer) {
         match (self, given) {
             (Waiter::Append(waiter), Answer::Appended(ids)) => answer(waiter, Ok(ids)),
+            (Waiter::Release(waiter), Answer::Done) => answer(waiter, Ok(())),
             (Waiter::Done(waiter), Answer::Done) => answer(waiter, Ok(())),
             (Waiter::Verdict(waiter), Answer::Verdict(verdict)) => answer(waiter, Some(verdict)),
             // Not an answer to what was asked: the sender is dropped, and the caller is told that
@@ -75,6 +83,7 @@ impl Waiter {
     fn fail(self, error: &Error, outcome: Outcome) {
         match self {
             Waiter::Append(waiter) => answer(waiter, Err(WriteError::new(error.clone(), outcome))),
+            Waiter::Release(waiter) => answer(waiter, Err(WriteError::new(error.clone(), outcome))),
             Waiter::Done(waiter) => answer(waiter, Err(error.clone())),
             Waiter::Verdict(waiter) => answer(waiter, None),
         }
@@ -189,6 +198,13 @@ impl<R: Runtime> Actor<R> {
             Queued::Append { append, waiter } => {
                 Event::Append { append, waiter: Waiter::Append(waiter) }
             }
+            Queued::Release { region, in_full, waiter } => {
+                let waiter = Waiter::Release(waiter);
+                match in_full {
+                    true => Event::ReleaseAll { region, waiter },
+                    false => Event::Release { region, waiter },
+                }
+            }
             Queued::Flush { waiter } => Event::Flush { waiter: Waiter::Done(waiter) },
         };
         self.handle(now, event);
@@ -298,6 +314,9 @@ impl<R: Runtime> Actor<R> {
             match queued {
                 Queued::Append { waiter, .. } => {
                     Waiter::Append(waiter).fail(&Error::Stopped, Outcome::NotWritten);
+                }
+                Queued::Release { waiter, .. } => {
+                    Waiter::Release(waiter).fail(&Error::Stopped, Outcome::NotWritten);
                 }
                 Queued::Flush { waiter } => answer(waiter, Err(Error::Stopped)),
             }

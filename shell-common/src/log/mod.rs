@@ -2,6 +2,7 @@
 //! the interface, which it puts around a [`Log`].
 
 mod actor;
+mod ahead;
 mod opening;
 mod read;
 mod requests;
@@ -13,22 +14,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
-use sealog_core::catalog::RegionInfo;
-use sealog_core::read::Hole;
+use sealog_core::catalog::{HeldBy, RegionInfo};
+use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::stats::Stats;
-use sealog_core::{Append, EntryId, Epoch, Error, Event, Options, Prefix, RegionId, Writer};
+use sealog_core::{
+    Append, EntryId, Epoch, Error, Event, Options, Outcome, Prefix, RegionId, WriteError, Writer,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use actor::{Control, Queued, Waiter};
 
 pub use opening::open;
-pub use read::{Read, ReadItem};
+pub use read::{Read, ReadItem, Replay, ReplayItem};
 pub use runtime::Runtime;
 pub use submission::Submission;
 pub use watch::DurableWatch;
 
 /// A handle of an open log, cheap to clone; [`open`] gives the first one. Once the last is dropped,
-/// and with it every [`Read`], the log ends as a crash would end it, and whoever waits is
+/// and with it every [`Read`] and [`Replay`], the log ends as a crash would end it, and whoever waits is
 /// answered.
 ///
 /// Handles send commands to the log's actor. A method whose actor is gone fails with
@@ -65,6 +68,11 @@ impl<R: Runtime> Log<R> {
         Read::new(self.clone(), region, from)
     }
 
+    /// Reads many regions in one pass.
+    pub fn replay(&self, filter: ReplayFilter) -> Replay<R> {
+        Replay::new(self.clone(), filter)
+    }
+
     /// Waits until no id of the region at or below `id` waits to become durable.
     pub async fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         self.done(|waiter| Event::WaitDurable { region, id, waiter }).await
@@ -73,6 +81,23 @@ impl<R: Runtime> Log<R> {
     /// Makes the region's entries at or below `id` obsolete.
     pub async fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         self.done(|waiter| Event::Obsolete { region, id, waiter }).await
+    }
+
+    /// Releases the region: what is in it by now is hidden for good.
+    pub async fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        self.queue_release(region, false).await
+    }
+
+    /// Releases the region through every id that it could ever have.
+    pub async fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        self.queue_release(region, true).await
+    }
+
+    async fn queue_release(&self, region: RegionId, in_full: bool) -> Result<(), WriteError> {
+        let (waiter, answer) = oneshot::channel();
+        let gone = || WriteError::new(Error::Stopped, Outcome::NotWritten);
+        self.0.queue.send(Queued::Release { region, in_full, waiter }).map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(WriteError::new(Error::Stopped, Outcome::Unknown)))
     }
 
     /// The largest id that was handed out for the region.
@@ -97,6 +122,11 @@ impl<R: Runtime> Log<R> {
     /// The regions that hold something that is not obsolete.
     pub async fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         self.ask(|writer| writer.regions().collect()).await
+    }
+
+    /// What keeps the log's objects from being deleted.
+    pub async fn held_by(&self) -> Result<HeldBy, Error> {
+        self.ask(|writer| writer.held_by()).await
     }
 
     /// The holes that reads of the region met so far.

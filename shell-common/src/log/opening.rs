@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::actor::Actor;
 use super::requests::Requests;
 use super::{Log, Runtime, Shared};
-use crate::{identity, tell_operator};
+use crate::{identity, keys_per_delete, tell_operator};
 
 /// Opens the log under `prefix` of a store: gives its first handle, and its actor, a future that
 /// the shell runs from then on. It ends once the last handle is gone; to drop it earlier is to
@@ -52,7 +52,8 @@ pub async fn open<R: Runtime>(
         };
         opening.handle(runtime.now(), event);
     };
-    let writer = Writer::new(runtime.now(), *recovered);
+    let mut writer = Writer::new(runtime.now(), *recovered);
+    writer.set_keys_per_delete(keys_per_delete(store.as_ref()));
     let (queue, queued) = mpsc::unbounded_channel();
     let (control, controls) = mpsc::unbounded_channel();
     let log = Log::new(Shared {

@@ -11,6 +11,8 @@ mod figures;
 mod notices;
 mod ownership;
 mod reading;
+mod reclaiming;
+mod replaying;
 mod round_trip;
 mod stopping;
 mod store;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -22,6 +23,7 @@ pub(crate) enum Asked {
     Put,
     Get,
     List,
+    Delete,
 }
 
 /// What the store does with it.
@@ -34,32 +36,40 @@ pub(crate) enum Reaction {
     Panic,
     /// Of a put: whatever its condition says.
     Overwrite,
-    /// Of a put: done, and then this answer.
+    /// Of a put or a delete: done, and then this answer.
     DoAndFail(Error),
 }
 
 type Rule = Arc<dyn Fn(Asked, &str) -> Reaction + Send + Sync>;
 
 pub(crate) struct TestStore {
-    inner: InMemory,
+    inner: Arc<InMemory>,
+    script: Arc<Script>,
+}
+
+struct Script {
     rule: Mutex<Rule>,
     gate: Semaphore,
     asked: Mutex<Vec<(Asked, String)>>,
+    fetched: AtomicU64,
+    gets: AtomicUsize,
 }
 
 impl TestStore {
     pub(crate) fn new() -> Arc<TestStore> {
-        Arc::new(TestStore {
-            inner: InMemory::new(),
+        let script = Script {
             rule: Mutex::new(Arc::new(|_, _| Reaction::Pass)),
             gate: Semaphore::new(0),
             asked: Mutex::new(Vec::new()),
-        })
+            fetched: AtomicU64::new(0),
+            gets: AtomicUsize::new(0),
+        };
+        Arc::new(TestStore { inner: Arc::new(InMemory::new()), script: Arc::new(script) })
     }
 
     /// From now on the store reacts like this.
     pub(crate) fn react(&self, rule: impl Fn(Asked, &str) -> Reaction + Send + Sync + 'static) {
-        *self.rule.lock().unwrap() = Arc::new(rule);
+        *self.script.rule.lock().unwrap() = Arc::new(rule);
     }
 
     pub(crate) fn hold(&self, what: Asked) {
@@ -71,12 +81,22 @@ impl TestStore {
     }
 
     pub(crate) fn let_pass(&self, requests: usize) {
-        self.gate.add_permits(requests);
+        self.script.gate.add_permits(requests);
     }
 
     /// How often this was asked so far.
     pub(crate) fn count(&self, what: Asked) -> usize {
-        self.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
+        self.script.asked.lock().unwrap().iter().filter(|(asked, _)| *asked == what).count()
+    }
+
+    /// How many bytes were fetched so far.
+    pub(crate) fn fetched(&self) -> u64 {
+        self.script.fetched.load(Ordering::Relaxed)
+    }
+
+    /// How many fetches were begun, and neither answered nor given up.
+    pub(crate) fn under_way(&self) -> usize {
+        self.script.gets.load(Ordering::Relaxed)
     }
 
     /// Replaces what stands at a key, behind the log's back.
@@ -94,7 +114,9 @@ impl TestStore {
         keys.sort();
         keys
     }
+}
 
+impl Script {
     async fn reaction(&self, asked: Asked, key: &str) -> Result<Reaction> {
         self.asked.lock().unwrap().push((asked, key.to_owned()));
         let rule = self.rule.lock().unwrap().clone();
@@ -109,8 +131,28 @@ impl TestStore {
     }
 }
 
+/// Counts a request for as long as it is there.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl UnderWay<'_> {
+    fn new(counter: &AtomicUsize) -> UnderWay<'_> {
+        counter.fetch_add(1, Ordering::Relaxed);
+        UnderWay(counter)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 pub(crate) fn broken() -> Error {
     Error::Generic { store: "test", source: "connection reset".into() }
+}
+
+pub(crate) fn not_there() -> Error {
+    Error::NotFound { path: String::from("there"), source: "NoSuchKey".into() }
 }
 
 pub(crate) fn forbidden() -> Error {
@@ -141,7 +183,7 @@ impl ObjectStore for TestStore {
         payload: PutPayload,
         mut options: PutOptions,
     ) -> Result<PutResult> {
-        match self.reaction(Asked::Put, location.as_ref()).await? {
+        match self.script.reaction(Asked::Put, location.as_ref()).await? {
             Reaction::Overwrite => options.mode = PutMode::Overwrite,
             Reaction::DoAndFail(error) => {
                 self.inner.put_opts(location, payload, options).await?;
@@ -153,14 +195,17 @@ impl ObjectStore for TestStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.reaction(Asked::Get, location.as_ref()).await?;
-        self.inner.get_opts(location, options).await
+        let _under_way = UnderWay::new(&self.script.gets);
+        self.script.reaction(Asked::Get, location.as_ref()).await?;
+        let found = self.inner.get_opts(location, options).await?;
+        self.script.fetched.fetch_add(found.range.end - found.range.start, Ordering::Relaxed);
+        Ok(found)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let asked = prefix.map_or("", |prefix| prefix.as_ref());
-        self.asked.lock().unwrap().push((Asked::List, asked.to_owned()));
-        let rule = self.rule.lock().unwrap().clone();
+        self.script.asked.lock().unwrap().push((Asked::List, asked.to_owned()));
+        let rule = self.script.rule.lock().unwrap().clone();
         match rule(Asked::List, asked) {
             Reaction::Pass => self.inner.list(prefix),
             Reaction::Fail(error) => stream::iter([Err(error)]).boxed(),
@@ -180,7 +225,20 @@ impl ObjectStore for TestStore {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let (inner, script) = (self.inner.clone(), self.script.clone());
+        let delete = move |location: Result<Path>| {
+            let (inner, script) = (inner.clone(), script.clone());
+            async move {
+                let location = location?;
+                let reaction = script.reaction(Asked::Delete, location.as_ref()).await?;
+                inner.delete(&location).await?;
+                match reaction {
+                    Reaction::DoAndFail(error) => Err(error),
+                    _ => Ok(location),
+                }
+            }
+        };
+        locations.then(delete).boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {

@@ -392,6 +392,7 @@ impl Meeting<'_> {
                 read(sequence_of(key), Some((range.start, range.end)))
             }
             StorageEffect::ReadBack { key, .. } => read(sequence_of(key), None),
+            StorageEffect::DeleteObjects { .. } => return,
         };
         if let What::Read { sequence, fetch, .. } = what {
             let is_it = |id: &&ObjectId| self.objects.get(**id).sequence() == sequence;

@@ -106,10 +106,8 @@ fn read_segment(
                 )));
             }
             SegmentReadEffect::Done(SegmentOutcome::Entries(entries)) => {
-                writer.handle(
-                    now,
-                    Event::ReadFinished { took: Default::default(), refetched: read.refetched() },
-                );
+                let refetched = u64::from(read.refetched());
+                writer.handle(now, Event::ReadFinished { took: Default::default(), refetched });
                 let seen = |entry: sealog_core::format::Entry| Seen {
                     object,
                     id: entry.id,

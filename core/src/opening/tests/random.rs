@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 use crate::event::ReadBack;
@@ -220,7 +220,7 @@ type Step = (&'static str, bool, &'static str);
 /// How often each step was taken, over all runs.
 type Steps = BTreeMap<Step, u32>;
 
-fn phase(opening: &Opening) -> &'static str {
+fn phase<T: Aim>(opening: &Opening<T>) -> &'static str {
     match opening.phase {
         Phase::Listing => "listing",
         Phase::Examining(_) => "examining",
@@ -239,14 +239,20 @@ fn succeeded(answer: &StorageAnswer) -> bool {
         StorageAnswer::Fetched { result, .. } => result.is_ok(),
         StorageAnswer::CreateResult { result, .. } => result.is_ok(),
         StorageAnswer::ReadBackResult { result, .. } => result.is_ok(),
+        StorageAnswer::DeleteResult { .. } => panic!("an opening deletes nothing"),
     }
+}
+
+/// The same inputs each time: what must have been met is asserted.
+pub(super) fn runner(cases: u32) -> TestRunner {
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(cases) };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
 #[test]
 fn an_opening_ends_whatever_comes_in() {
     let steps = RefCell::new(Steps::new());
-    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(6_000) };
-    let run = TestRunner::new(config).run(&input(), |input| check(input, &mut steps.borrow_mut()));
+    let run = runner(6_000).run(&input(), |input| check(input, &mut steps.borrow_mut()));
     run.unwrap_or_else(|error| panic!("{error}"));
     let steps = steps.into_inner();
     let wanted: [(Step, &str); 9] = [
@@ -265,8 +271,37 @@ fn an_opening_ends_whatever_comes_in() {
     }
 }
 
+#[test]
+fn a_view_and_a_survey_end_whatever_comes_in() {
+    let steps = RefCell::new(Steps::new());
+    let run = runner(8_000).run(&input(), |input| {
+        let steps = &mut steps.borrow_mut();
+        let view = |options| Opening::read_only(Time::ZERO, prefix(), options).unwrap();
+        check_of(view, input.clone(), steps)?;
+        check_of(|options| Opening::survey(Time::ZERO, prefix(), options).unwrap(), input, steps)
+    });
+    run.unwrap_or_else(|error| panic!("{error}"));
+    let steps = steps.into_inner();
+    let wanted: [(Step, &str); 4] = [
+        (("examining", false, "listing"), "what is gone makes it list again"),
+        (("examining", true, "listing"), "what does not fit together makes it list again"),
+        (("recovering", true, "ended"), "release records end it"),
+        (("examining", true, "ended"), "an object ends it"),
+    ];
+    for (step, what) in wanted {
+        assert!(steps.contains_key(&step), "no run in which {what}: {steps:?}");
+    }
+    assert!(!steps.keys().any(|(before, ..)| *before == "starting" || *before == "claiming"));
+}
+
 /// One run.
-fn check(
+fn check(input: Input, steps: &mut Steps) -> Result<(), TestCaseError> {
+    let open = |options| Opening::new(Time::ZERO, prefix(), options, identity()).unwrap();
+    check_of(open, input, steps)
+}
+
+fn check_of<T: Ending>(
+    open: impl FnOnce(Options) -> Opening<T>,
     (specs, whims, damage, (open_attempts, open_concurrency)): Input,
     steps: &mut Steps,
 ) -> Result<(), TestCaseError> {
@@ -289,7 +324,7 @@ fn check(
     }
     let options = Options { open_attempts, open_concurrency, ..Options::default() };
     let mut now = Time::ZERO;
-    let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
+    let mut opening = open(options);
     let mut under_way: Vec<StorageEffect> = Vec::new();
     let mut whims = whims.iter().cycle();
     let mut ended = false;
@@ -300,10 +335,8 @@ fn check(
             match effect {
                 OpeningEffect::Storage(effect) => under_way.push(effect),
                 OpeningEffect::Notice(_) => {}
-                OpeningEffect::Opened(recovered) => {
-                    recovered.catalog.check();
-                    prop_assert_eq!(recovered.catalog.last(), Some(recovered.start));
-                    prop_assert!(recovered.catalog.boundary() <= recovered.next_sequence);
+                OpeningEffect::Opened(ending) => {
+                    ending.check();
                     ended = true;
                 }
                 OpeningEffect::Failed(error) => {

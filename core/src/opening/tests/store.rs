@@ -5,6 +5,7 @@ use alloc::vec;
 use core::fmt::Write;
 use core::ops::Range;
 
+use super::Ending;
 use crate::error::Operation;
 use crate::event::ReadBack;
 use crate::format::{
@@ -12,7 +13,7 @@ use crate::format::{
     WriterRecord, encode_releases,
 };
 use crate::opening::*;
-use crate::types::{EntryId, RegionId};
+use crate::types::{EntryId, Epoch, RegionId};
 
 pub(super) type Objects = BTreeMap<Key, Bytes>;
 
@@ -292,6 +293,7 @@ impl Store {
                 let result = self.objects.get(key).map(read_back).ok_or(absent);
                 StorageAnswer::ReadBackResult { id: *id, result }
             }
+            StorageEffect::DeleteObjects { .. } => panic!("an opening deletes nothing"),
         }
     }
 }
@@ -302,12 +304,13 @@ pub(super) fn operation_of(effect: &StorageEffect) -> Operation {
         StorageEffect::FetchRange { .. } => Operation::Read,
         StorageEffect::PutObject { .. } => Operation::Create,
         StorageEffect::ReadBack { .. } => Operation::ReadBack,
+        StorageEffect::DeleteObjects { .. } => Operation::Delete,
     }
 }
 
 /// An opening that ran to its end.
-pub(super) struct Run {
-    pub(super) result: Result<Recovered, Error>,
+pub(super) struct Run<T = Recovered> {
+    pub(super) result: Result<T, Error>,
     pub(super) store: Store,
     pub(super) notices: Vec<Notice>,
     /// Every storage effect in order, with the time at which it was asked for.
@@ -331,10 +334,16 @@ pub(super) fn open_with(options: Options, store: Store) -> Run {
     run(options, store, Order::OldestFirst)
 }
 
-/// Runs an opening to its end. Time passes only when it waits for a tick.
 pub(super) fn run(options: Options, store: Store, order: Order) -> Run {
-    let mut now = Time::from_millis(5_000);
-    let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
+    drive(Opening::new(BEGAN, prefix(), options, identity()).unwrap(), store, order)
+}
+
+/// When the openings of these tests begin.
+pub(super) const BEGAN: Time = Time::from_millis(5_000);
+
+/// Runs an opening of any kind to its end. Time passes only when it waits for a tick.
+pub(super) fn drive<T: Ending>(mut opening: Opening<T>, store: Store, order: Order) -> Run<T> {
+    let mut now = BEGAN;
     let mut under_way: VecDeque<StorageEffect> = VecDeque::new();
     let mut run = Run {
         result: Err(Error::Stopped),
@@ -379,11 +388,19 @@ pub(super) fn run(options: Options, store: Store, order: Order) -> Run {
 }
 
 impl Run {
-    pub(super) fn opened(&self) -> &Recovered {
+    /// The start object as it stands in the store, and its writer record.
+    pub(super) fn start_object(&self) -> (Header, WriterRecord) {
+        let start = self.opened().start;
+        start_of(&self.store.objects[&key(start.sequence.0)])
+    }
+}
+
+impl<T: Ending> Run<T> {
+    pub(super) fn opened(&self) -> &T {
         match &self.result {
-            Ok(recovered) => {
-                recovered.catalog.check();
-                recovered
+            Ok(ending) => {
+                ending.check();
+                ending
             }
             Err(error) => panic!("{error}\n{}", self.transcript),
         }
@@ -394,12 +411,6 @@ impl Run {
             Ok(_) => panic!("it opened\n{}", self.transcript),
             Err(error) => error,
         }
-    }
-
-    /// The start object as it stands in the store, and its writer record.
-    pub(super) fn start_object(&self) -> (Header, WriterRecord) {
-        let start = self.opened().start;
-        start_of(&self.store.objects[&key(start.sequence.0)])
     }
 
     /// The ranges of an object that were read, in order.
@@ -430,6 +441,12 @@ impl Run {
     /// How often it started again, as the operator was told.
     pub(super) fn restarts(&self) -> usize {
         self.notices.iter().filter(|n| matches!(n, Notice::OpeningAgain { .. })).count()
+    }
+
+    /// Whether it asked for nothing that changes what is stored, or looks at a key for a put.
+    pub(super) fn only_read(&self) -> bool {
+        let reads = [Operation::List, Operation::Read];
+        self.asked.iter().all(|(_, effect)| reads.contains(&operation_of(effect)))
     }
 
     /// When each request of this kind was asked for, after the first.

@@ -4,12 +4,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::Write;
 
+use super::Ending;
 use super::store::{Run, operation_of, prefix, start_of};
 use crate::format::Header;
 use crate::opening::*;
 
-impl Run {
-    pub(super) fn write(&mut self, effect: &OpeningEffect) {
+impl<T: Ending> Run<T> {
+    pub(super) fn write(&mut self, effect: &OpeningEffect<T>) {
         let out = &mut self.transcript;
         match effect {
             OpeningEffect::Storage(effect) => {
@@ -37,9 +38,8 @@ impl Run {
                 writeln!(out).unwrap();
             }
             OpeningEffect::Notice(notice) => writeln!(out, "notice: {}", told(notice)).unwrap(),
-            OpeningEffect::Opened(recovered) => {
-                let (start, boundary) = (recovered.start, recovered.catalog.boundary());
-                writeln!(out, "opened with {start}, boundary {boundary}").unwrap();
+            OpeningEffect::Opened(ending) => {
+                writeln!(out, "opened with {}", ending.told()).unwrap()
             }
             OpeningEffect::Failed(error) => writeln!(out, "failed: {error}").unwrap(),
         }
@@ -55,6 +55,7 @@ impl Run {
                 let header = header.map_or_else(|e| e.to_string(), |h| h.link().to_string());
                 format!("{header}, {} bytes", found.size)
             }
+            StorageAnswer::DeleteResult { .. } => panic!("an opening deletes nothing"),
             StorageAnswer::Listed { result: Err(error), .. }
             | StorageAnswer::Fetched { result: Err(error), .. }
             | StorageAnswer::CreateResult { result: Err(error), .. }

@@ -59,7 +59,8 @@ fn an_id_from_elsewhere_raises_the_next_sequence_above_it() {
     let header = log.header(51);
     assert_eq!(header.predecessor.unwrap().sequence, ObjectSeq(8));
     assert_eq!(log.created(51), ["list after 8.wal"], "the first after a skip is guarded");
-    assert_eq!(log.lists(&[8, 51]), ["ack 5: 51/1"], "above 50/3: visible");
+    let expected = ["ack 5: 51/1", "delete 6", "delete 7", "delete 8"];
+    assert_eq!(log.lists(&[8, 51]), expected, "above 50/3: visible, and nothing else is needed");
     assert_eq!(planned(&log, EntryId::ZERO), [51]);
 }
 

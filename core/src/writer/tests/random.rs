@@ -3,6 +3,7 @@
 //! order, or stop says how much of it did not.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
 
 use proptest::prelude::*;
 
@@ -19,6 +20,7 @@ enum Step {
     Answer { which: usize, how: u8 },
     Nonsense { id: u64, kind: u8 },
     Judge { sequence: u64 },
+    Release { region: u64, in_full: bool },
     Watch { region: u64 },
 }
 
@@ -30,12 +32,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Obsolete { region, sequence }),
         2 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Wait { region, sequence }),
         1 => Just(Step::Stop),
-        4 => prop_oneof![4 => 0..400u64, 1 => Just(6_000u64)]
+        4 => prop_oneof![4 => 0..400u64, 1 => Just(6_000u64), 1 => Just(60_000u64)]
             .prop_map(|millis| Step::Tick { millis }),
         10 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Step::Answer { which, how }),
         1 => (0..60u64, any::<u8>()).prop_map(|(id, kind)| Step::Nonsense { id, kind }),
         1 => (0..30u64).prop_map(|sequence| Step::Judge { sequence }),
         1 => (0..4u64).prop_map(|region| Step::Watch { region }),
+        2 => (0..4u64, prop_oneof![9 => Just(false), 1 => Just(true)])
+            .prop_map(|(region, in_full)| Step::Release { region, in_full }),
     ]
 }
 
@@ -75,6 +79,12 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         StorageEffect::FetchRange { .. } if how < 200 => {
             StorageAnswer::Fetched { id, result: Ok(start_object(sequence, "other")) }
         }
+        // Some keys may have no answer.
+        StorageEffect::DeleteObjects { keys, .. } if how < 200 => {
+            let answered = keys.iter().skip(usize::from(how % 3));
+            let results = answered.map(|key| (key.clone(), Ok(()))).collect();
+            StorageAnswer::DeleteResult { id, results }
+        }
         _ => failed,
     }
 }
@@ -85,6 +95,10 @@ fn good_answer(effect: &StorageEffect) -> StorageAnswer {
     match effect {
         StorageEffect::PutObject { .. } => StorageAnswer::CreateResult { id, result: Ok(()) },
         StorageEffect::List { .. } => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        StorageEffect::DeleteObjects { keys, .. } => {
+            let results = keys.iter().map(|key| (key.clone(), Ok(()))).collect();
+            StorageAnswer::DeleteResult { id, results }
+        }
         StorageEffect::ReadBack { .. } | StorageEffect::FetchRange { .. } => {
             effect.failed(StoreError::new(StoreErrorKind::NotFound))
         }
@@ -97,7 +111,8 @@ fn prefix() -> Prefix {
 
 fn nonsense(id: u64, kind: u8) -> StorageAnswer {
     let id = RequestId(id);
-    match kind % 4 {
+    match kind % 5 {
+        4 => StorageAnswer::DeleteResult { id, results: Vec::new() },
         0 => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
         1 => StorageAnswer::Fetched { id, result: Ok(Bytes::from_static(b"?")) },
         2 => {
@@ -135,6 +150,7 @@ impl Model {
 /// Runs the steps, and then on until everybody is answered, and returns every effect as text.
 fn run(options: Options, steps: &[Step]) -> Vec<String> {
     let mut log = Log::new(options);
+    log.writer.set_keys_per_delete(2);
     let mut trace = Vec::new();
     // What was put where.
     let mut put = BTreeMap::new();
@@ -164,6 +180,13 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
             Some(Step::Obsolete { region, sequence }) => {
                 let (region, id) = (RegionId(region), id(sequence, 2));
                 Event::Obsolete { region, id, waiter: log.waiter() }
+            }
+            Some(Step::Release { region, in_full }) => {
+                let (region, waiter) = (RegionId(region), log.waiter());
+                match in_full {
+                    true => Event::ReleaseAll { region, waiter },
+                    false => Event::Release { region, waiter },
+                }
             }
             Some(Step::Wait { region, sequence }) => {
                 let (region, id) = (RegionId(region), id(sequence, 2));
@@ -277,6 +300,7 @@ proptest! {
     fn every_waiter_is_answered_once_and_the_same_events_give_the_same_effects(
         steps in prop::collection::vec(step(), 1..120),
         max_in_flight in 1..4u32,
+        max_deletes_in_flight in 1..3u32,
         max_batch_bytes in prop_oneof![Just(1u64), Just(300), Just(1 << 20)],
         retry_for in prop_oneof![Just(0u64), Just(300), Just(2000)],
         at_once in any::<bool>(),
@@ -291,6 +315,7 @@ proptest! {
             max_unpersisted_age: Duration::from_millis(max_unpersisted_age),
             stop_deadline: Duration::from_millis(stop_deadline),
             max_in_flight,
+            max_deletes_in_flight,
             max_batch_bytes,
             retry_for: Duration::from_millis(retry_for),
             linger: Duration::from_millis(if at_once { 0 } else { 1 }),

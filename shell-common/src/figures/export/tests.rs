@@ -54,6 +54,9 @@ fn lived() -> Stats {
         failing: 19,
         epoch: 20,
         reclaim_boundary: 21,
+        release_records_total: 22,
+        deleted_objects_total: 23,
+        failed_deletes_total: 24,
         ..Stats::default()
     };
     // Below 2^30 ns and at least half of it.
@@ -110,7 +113,9 @@ fn all_of_lived() -> BTreeMap<(String, String), DebugValue> {
         ("recovery_seconds", histogram(&[1e-9])),
         ("read_seconds", histogram(&[2.5e-9])),
     ];
-    let counters = counters.into_iter().zip((1..).map(DebugValue::Counter));
+    let later = ["release_records_total", "deleted_objects_total", "failed_deletes_total"];
+    let later = later.into_iter().zip((22..).map(DebugValue::Counter));
+    let counters = counters.into_iter().zip((1..).map(DebugValue::Counter)).chain(later);
     let gauges = gauges.into_iter().zip((15..).map(|n| DebugValue::Gauge(f64::from(n).into())));
     let all = counters.chain(gauges).chain(histograms);
     all.map(|(name, value)| ((format!("sealog_{name}"), "logs/a".to_owned()), value)).collect()

@@ -107,7 +107,9 @@ impl World {
         let creates = instance.requests.iter().filter(|request| match &request.effect {
             StorageEffect::PutObject { .. } => true,
             StorageEffect::ReadBack { key, .. } => self.journal.is_creating(who, key),
-            StorageEffect::List { .. } | StorageEffect::FetchRange { .. } => false,
+            StorageEffect::List { .. }
+            | StorageEffect::FetchRange { .. }
+            | StorageEffect::DeleteObjects { .. } => false,
         });
         self.journal.after_event(who, &writer.stats(), creates.count())?;
         for region in REGIONS {

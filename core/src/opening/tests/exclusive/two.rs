@@ -70,6 +70,7 @@ impl Hand {
             StorageEffect::List { .. } => "list",
             StorageEffect::FetchRange { .. } => "read",
             StorageEffect::ReadBack { .. } => "read back",
+            StorageEffect::DeleteObjects { .. } => "delete",
             StorageEffect::PutObject { .. } => match self.opening.phase {
                 Phase::Claiming(_) => "claim",
                 Phase::Starting(_) => "start",

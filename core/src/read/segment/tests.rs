@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::*;
 use crate::error::{Part, StoreErrorKind};
 use crate::format::{Header, ObjectEncoder};
-use crate::types::{Epoch, ObjectSeq};
+use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
 
 /// An object at sequence 7 with five entries of region 1, and the plan to read the middle three.
 fn planned() -> (PlannedSegment, Bytes) {
@@ -165,4 +165,16 @@ fn events_that_are_not_waited_for_change_nothing() {
     let wrong = StorageAnswer::CreateResult { id, result: Ok(()) };
     assert_eq!(read.handle(SegmentReadEvent::Storage(wrong)), "nothing");
     assert_eq!(read.fetched(0, &bytes), "entries [2, 3, 4]");
+}
+
+#[test]
+fn a_body_of_another_length_is_a_failed_fetch_and_no_hole() {
+    let (_, bytes) = planned();
+    let longer = Bytes::from([&bytes[..], b"x"].concat());
+    for body in [Bytes::new(), bytes.slice(1..), longer] {
+        let (mut read, _) = Reading::new(OnCorruptedSegment::Skip);
+        assert_eq!(read.fetched(0, &body), ASKED);
+        assert!(!read.0.refetched());
+        assert_eq!(read.verdict(None), "failed reading Transient");
+    }
 }

@@ -1,0 +1,222 @@
+//! Reading ahead: objects are planned page by page, read several at once in tasks of their own,
+//! and yielded in order.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use sealog_core::format::Entry;
+use sealog_core::read::{
+    ObjectRead, ObjectReadEffect, PlannedObject, ReplayFilter, SegmentOutcome, SegmentReadEvent,
+};
+use sealog_core::{EntryId, Error, Event, ObjectSeq, RegionId, Writer};
+use tokio::sync::oneshot;
+
+use super::actor::{Control, Waiter};
+use super::read::ReplayItem;
+use super::{Log, Runtime};
+use crate::carry_out;
+
+/// What is to be planned.
+pub(crate) enum Wanted {
+    /// One region, from where, and as far as was durable when it was planned first.
+    Region { region: RegionId, from: EntryId, through: Option<EntryId> },
+    /// Many regions, from which object, and as far as was indexed when it was planned first.
+    Regions { filter: Arc<ReplayFilter>, from: ObjectSeq, through: Option<ObjectSeq> },
+}
+
+/// A part of what is wanted, and the rest.
+struct Page {
+    objects: Vec<PlannedObject>,
+    rest: Option<Wanted>,
+}
+
+/// How many segments are planned, or looked at, at once: the actor does it between appends.
+const PAGE: usize = 256;
+
+impl Wanted {
+    fn page(self, writer: &Writer<Waiter>) -> Result<Page, Error> {
+        match self {
+            Wanted::Region { region, from, through } => {
+                let plan = writer.plan_read(region, from, through, PAGE)?;
+                let through = Some(plan.through);
+                Ok(Page {
+                    objects: plan.segments.into_iter().map(PlannedObject::from).collect(),
+                    rest: plan.next.map(|from| Wanted::Region { region, from, through }),
+                })
+            }
+            Wanted::Regions { filter, from, through } => {
+                let plan = writer.plan_replay(&filter, from, through, PAGE)?;
+                let through = Some(plan.through);
+                Ok(Page {
+                    objects: plan.objects,
+                    rest: plan.next.map(|from| Wanted::Regions { filter, from, through }),
+                })
+            }
+        }
+    }
+}
+
+/// A read under way. It holds what was read of as many objects as may be read at once, the one
+/// that is being yielded included.
+pub(crate) struct Ahead<R: Runtime> {
+    log: Log<R>,
+    plan: Plan,
+    /// Planned and not begun, in order.
+    planned: VecDeque<PlannedObject>,
+    /// Begun, in order.
+    running: VecDeque<R::Task<Outcomes>>,
+    /// Of the object whose turn it is.
+    outcomes: std::vec::IntoIter<(RegionId, SegmentOutcome)>,
+    /// Of the segment whose turn it is.
+    region: RegionId,
+    entries: std::vec::IntoIter<Entry>,
+}
+
+enum Plan {
+    /// The actor was asked for the next page.
+    Asked(oneshot::Receiver<Result<Page, Error>>),
+    /// There is another page.
+    More(Wanted),
+    /// Nothing is left to plan.
+    Ended,
+}
+
+impl<R: Runtime> Ahead<R> {
+    pub(crate) fn new(log: Log<R>, wanted: Wanted) -> Ahead<R> {
+        let plan = ask_for_page(&log, wanted);
+        Ahead {
+            log,
+            plan,
+            planned: VecDeque::new(),
+            running: VecDeque::new(),
+            outcomes: Vec::new().into_iter(),
+            region: RegionId(0),
+            entries: Vec::new().into_iter(),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &Log<R> {
+        &self.log
+    }
+
+    /// The next item. An error is the last one.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<ReplayItem, Error>>> {
+        let item = ready!(self.poll_item(cx));
+        if item.is_err() {
+            self.plan = Plan::Ended;
+            self.planned.clear();
+            self.running.clear();
+            self.outcomes = Vec::new().into_iter();
+        }
+        Poll::Ready(item.transpose())
+    }
+
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ReplayItem>, Error>> {
+        loop {
+            if let Some(entry) = self.entries.next() {
+                return Poll::Ready(Ok(Some(ReplayItem::Entry(self.region, entry))));
+            }
+            match self.outcomes.next() {
+                Some((region, SegmentOutcome::Entries(entries))) => {
+                    (self.region, self.entries) = (region, entries.into_iter());
+                }
+                Some((_, SegmentOutcome::Hole(hole))) => {
+                    return Poll::Ready(Ok(Some(ReplayItem::Hole(hole))));
+                }
+                Some((_, SegmentOutcome::Skipped)) => {}
+                Some((_, SegmentOutcome::Failed(error))) => return Poll::Ready(Err(error)),
+                None => {
+                    self.begin(cx)?;
+                    let Some(first) = self.running.front_mut() else {
+                        return match self.plan {
+                            Plan::Ended => Poll::Ready(Ok(None)),
+                            _ => Poll::Pending,
+                        };
+                    };
+                    let outcomes = ready!(Pin::new(first).poll(cx)).ok_or(Error::Stopped)?;
+                    self.outcomes = outcomes.into_iter();
+                    self.running.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Begins to read objects, as many as may be read at once.
+    fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        let at_once = self.log.options().read_concurrency as usize;
+        while self.running.len() < at_once {
+            if let Some(planned) = self.planned.pop_front() {
+                let work = read(self.log.clone(), planned);
+                self.running.push_back(self.log.runtime().spawn(work));
+                continue;
+            }
+            match std::mem::replace(&mut self.plan, Plan::Ended) {
+                Plan::Ended => break,
+                Plan::More(wanted) => self.plan = ask_for_page(&self.log, wanted),
+                Plan::Asked(mut answer) => match Pin::new(&mut answer).poll(cx) {
+                    Poll::Pending => {
+                        self.plan = Plan::Asked(answer);
+                        break;
+                    }
+                    Poll::Ready(answer) => {
+                        let page = answer.unwrap_or(Err(Error::Stopped))?;
+                        self.plan = page.rest.map_or(Plan::Ended, Plan::More);
+                        self.planned = page.objects.into();
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ask_for_page<R: Runtime>(log: &Log<R>, wanted: Wanted) -> Plan {
+    let (reply, answer) = oneshot::channel();
+    let asked = Control::asking(move |writer| wanted.page(writer), reply);
+    // If the log is gone, the reply is dropped and the answer says so.
+    drop(log.send(asked));
+    Plan::Asked(answer)
+}
+
+type Outcomes = Vec<(RegionId, SegmentOutcome)>;
+
+/// Drives the reading of one object, and tells the writer what came of it.
+async fn read<R: Runtime>(log: Log<R>, planned: PlannedObject) -> Outcomes {
+    let runtime = log.runtime();
+    let began = runtime.now();
+    let options = log.options();
+    let mut read = ObjectRead::new(planned, options.on_corrupted_segment, options.request_timeout);
+    let mut outcomes = Vec::new();
+    // It always waits for what it asked for last, and that was answered, until it is done.
+    while let Some(effect) = read.poll_effect() {
+        match effect {
+            ObjectReadEffect::Storage(effect) => {
+                let time_limit = runtime.sleep(effect.time_limit());
+                let answer = carry_out(log.store(), effect, time_limit).await;
+                read.handle(SegmentReadEvent::Storage(answer));
+            }
+            ObjectReadEffect::AskWriter(segment) => {
+                let asked = log.request(|reply| {
+                    let waiter = Waiter::Verdict(reply);
+                    Control::Event(Event::SegmentReadFailed { segment, waiter })
+                });
+                read.handle(SegmentReadEvent::Verdict(asked.await.ok().flatten()));
+            }
+            ObjectReadEffect::Done(done) => outcomes = done,
+        }
+    }
+    let tell = |event| drop(log.send(Control::Event(event)));
+    for (_, outcome) in &outcomes {
+        if let SegmentOutcome::Hole(hole) = outcome {
+            tell(Event::HoleFound(hole.clone()));
+        }
+    }
+    tell(Event::ReadFinished { took: runtime.now().since(began), refetched: read.refetched() });
+    outcomes
+}
