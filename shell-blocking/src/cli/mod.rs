@@ -6,6 +6,7 @@
 //! [`location`].
 
 mod append;
+mod demo;
 mod exit;
 mod input;
 mod location;
@@ -36,6 +37,7 @@ struct Program {
 #[derive(Subcommand)]
 enum Command {
     Append(Box<append::Append>),
+    Demo(demo::Demo),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -44,6 +46,7 @@ impl Command {
     fn run(self, output: &mut Output) -> Outcome {
         match self {
             Command::Append(command) => command.run(output),
+            Command::Demo(command) => command.run(output),
             Command::Completions(command) => command.run(output),
             Command::Man(command) => command.run(output),
         }

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
@@ -169,5 +170,13 @@ impl Cell {
             Some(colour) => cell.fg(colour),
             None => cell,
         }
+    }
+}
+
+/// How long something took, for people.
+pub(crate) fn took(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1000.0),
+        seconds => format!("{seconds:.2} s"),
     }
 }
