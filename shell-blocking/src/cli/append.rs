@@ -86,7 +86,7 @@ impl Append {
 
         // It would disturb who types, or who reads ids.
         let is_in_the_way = all.is_none() && std::io::stdin().is_terminal()
-            || self.ids && std::io::stdout().is_terminal();
+            || self.ids && output.is_terminal();
         let progress = if is_in_the_way { Progress::none() } else { Progress::bytes(all) };
         let mut acknowledged =
             Acknowledged { output, prints_ids: self.ids, window, progress, records: 0, bytes: 0 };

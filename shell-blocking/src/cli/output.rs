@@ -3,7 +3,7 @@
 //! Errors and warnings go elsewhere: see [`exit`](super::exit).
 
 use std::fmt;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -34,6 +34,11 @@ impl Output {
         let stdout = io::stdout();
         let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never;
         Output { to: BufWriter::new(stdout.lock()), format, has_colours }
+    }
+
+    /// Whether a person sees it as it is printed.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
     }
 
     pub(crate) fn format(&self) -> Format {
