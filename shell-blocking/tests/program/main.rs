@@ -4,4 +4,9 @@
 mod append;
 mod crash;
 mod demo;
+mod generated;
+mod held;
+mod logs;
 mod program;
+mod reading;
+mod s3;
