@@ -1,8 +1,12 @@
+mod collected;
 mod endings;
 mod examining;
 mod exclusive;
+mod histories;
 mod random;
 mod recovering;
+mod released;
+mod session;
 mod starting;
 mod store;
 mod surveying;
