@@ -36,7 +36,9 @@ where
     let thread = move || {
         let (spawned, spawning) = mpsc::unbounded_channel();
         let executor = Executor { origin: Instant::now(), spawned };
-        task::block_on(run(life(executor), spawning));
+        // Boxed before the executor has it, which hands it on by value a dozen times: a build
+        // without optimization keeps each on the stack, and that of a thread is small.
+        task::block_on(run(life(executor).boxed(), spawning));
     };
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
@@ -44,10 +46,7 @@ where
 /// What runs in a thread, and whether the thread ends with it.
 type Job = BoxFuture<'static, bool>;
 
-async fn run(
-    life: impl Future<Output = ()> + Send + 'static,
-    mut spawning: mpsc::UnboundedReceiver<Job>,
-) {
+async fn run(life: BoxFuture<'static, ()>, mut spawning: mpsc::UnboundedReceiver<Job>) {
     let mut jobs = FuturesUnordered::<Job>::new();
     jobs.push(life.map(|()| true).boxed());
     poll_fn(|context| {
@@ -124,7 +123,7 @@ impl<T> Drop for Task<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::future::{pending, ready};
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
@@ -182,6 +181,19 @@ mod tests {
         })
         .unwrap();
         assert!(told.recv().unwrap() && told.recv().unwrap());
+    }
+
+    /// The executor hands a life on by value many times.
+    #[test]
+    fn a_large_life_fits_on_the_stack() {
+        let (tell, told) = channel();
+        start("test", |_| async move {
+            let large = std::hint::black_box([1_u8; 200_000]);
+            ready(()).await;
+            tell.send(large.iter().map(|byte| u64::from(*byte)).sum::<u64>()).unwrap();
+        })
+        .unwrap();
+        assert_eq!(told.recv(), Ok(200_000));
     }
 
     #[test]

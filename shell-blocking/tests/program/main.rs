@@ -1,0 +1,12 @@
+//! The program `sealog`, run as a person would run it.
+#![cfg(feature = "cli")]
+
+mod append;
+mod crash;
+mod demo;
+mod generated;
+mod held;
+mod logs;
+mod program;
+mod reading;
+mod s3;
