@@ -160,7 +160,7 @@ impl<W> Writer<W> {
         let outside = unindexed.map(|found| found.link.sequence);
         let reclaim = Reclaim::new(recovered.durable_boundary, outside);
         let released = recovered.catalog.released_in_full().collect();
-        let mut writer = Writer {
+        Writer {
             prefix: recovered.prefix,
             options: recovered.options,
             rules: recovered.rules,
@@ -196,10 +196,7 @@ impl<W> Writer<W> {
             effects: VecDeque::new(),
             acks: Vec::new().into_iter(),
             stats,
-        };
-        // What an earlier instance did not get to.
-        writer.start_deletes();
-        writer
+        }
     }
 
     /// Takes one event.
@@ -279,8 +276,9 @@ impl<W> Writer<W> {
         let repeat = self.pipeline.next_repeat().filter(|_| !over);
         let deadline = self.deadline().filter(|_| !over && !self.pipeline.is_empty());
         let seals = [self.next_timed_seal(), self.next_carried_seal(), self.next_carrier()];
-        let others = [repeat, deadline, self.next_warning(), self.next_delete_retry()];
-        seals.into_iter().chain(others).flatten().min()
+        let deletes = [self.first_deletes(), self.next_delete_retry()];
+        let others = [repeat, deadline, self.next_warning()];
+        seals.into_iter().chain(deletes).chain(others).flatten().min()
     }
 
     /// A hint to hold callers back: whether an append that came now would be admitted or refused

@@ -132,8 +132,10 @@ mod tests {
         catalog
     }
 
-    /// Region, first object, freed alone, freed together.
-    fn most(held: &HeldBy) -> Vec<(u64, u64, (u64, u64), (u64, u64))> {
+    /// Region, first object, freed alone, freed together: each objects and bytes.
+    type Weighed = (u64, u64, (u64, u64), (u64, u64));
+
+    fn most(held: &HeldBy) -> Vec<Weighed> {
         let row = |hold: &RegionHold| {
             let alone = (hold.frees_objects, hold.frees_bytes);
             let together = (hold.together_objects, hold.together_bytes);

@@ -299,7 +299,8 @@ impl<W> Writer<W> {
             self.carried.add_records(&batch.records);
             let appends: Vec<W> = batch.appends.into_iter().map(|append| append.waiter).collect();
             // A release's record is not given up with its batch.
-            let of_waits = if batch.records.is_empty() { outcome } else { Outcome::Unknown };
+            let lives_on = !batch.records.is_empty() && !matches!(self.state, State::Poisoned(_));
+            let of_waits = if lives_on { Outcome::Unknown } else { outcome };
             for (outcome, waiters) in [(outcome, appends), (of_waits, batch.waits)] {
                 match runs.last_mut() {
                     Some((of, run)) if *of == outcome => run.extend(waiters),
@@ -325,7 +326,8 @@ impl<W> Writer<W> {
             let regions: Vec<_> = open.regions().collect();
             let records = open.releases();
             self.carried.add(records.iter().map(|(region, through)| (*region, *through)));
-            let outcome = if records.is_empty() { Outcome::NotWritten } else { Outcome::Unknown };
+            let lives_on = !records.is_empty() && !matches!(self.state, State::Poisoned(_));
+            let outcome = if lives_on { Outcome::Unknown } else { Outcome::NotWritten };
             let appends = open.appends.into_iter().map(|append| append.waiter);
             self.fail_all(appends.collect(), error, Outcome::NotWritten);
             self.fail_all(open.waits, error, outcome);

@@ -37,6 +37,8 @@ pub(super) struct Reclaim<W> {
     /// When what failed is tried again, if the boundary does not rise before.
     retry_at: Option<Time>,
     keys_per_request: usize,
+    /// Deletes were started once: before that, nobody looked at what an earlier instance left.
+    begun: bool,
     /// Reads that failed, and whose object is being deleted.
     reads: BTreeMap<ObjectSeq, Vec<W>>,
 }
@@ -60,6 +62,7 @@ impl<W> Reclaim<W> {
             again: BTreeMap::new(),
             retry_at: None,
             keys_per_request: 1,
+            begun: false,
             reads: BTreeMap::new(),
         }
     }
@@ -108,6 +111,7 @@ impl<W> Writer<W> {
         if !matches!(self.state, State::Running) || self.fencing.is_some() {
             return;
         }
+        self.reclaim.begun = true;
         while self.reclaim.under_way.len() < self.options.max_deletes_in_flight as usize {
             let mut batch = Vec::new();
             while batch.len() < self.reclaim.keys_per_request
@@ -237,6 +241,16 @@ impl<W> Writer<W> {
         if self.next_delete_retry().is_some_and(|at| at <= self.now) {
             self.reclaim.try_again();
         }
+    }
+
+    /// A log that was just opened deletes what an earlier instance did not get to, at once.
+    pub(super) fn first_deletes(&self) -> Option<Time> {
+        let Reclaim { begun, durable, outside, .. } = &self.reclaim;
+        let left = || {
+            let garbage = self.catalog.next_garbage(ObjectSeq::ZERO..*durable);
+            outside.range(..*durable).next().is_some() || garbage.is_some()
+        };
+        (!begun && matches!(self.state, State::Running) && left()).then_some(self.now)
     }
 
     pub(super) fn next_delete_retry(&self) -> Option<Time> {

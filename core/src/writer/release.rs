@@ -169,13 +169,12 @@ impl<W> Writer<W> {
         self.carried.due = interval.map_or(due, |interval| interval.max(due));
     }
 
-    /// When a tick would seal the carried records alone.
+    /// When a tick would seal the carried records, alone or with what is open by then.
     pub(super) fn next_carried_seal(&self) -> Option<Time> {
         let may = matches!(self.state, State::Running)
             && self.fencing.is_none()
             && self.failing.is_none()
             && self.floor.is_none()
-            && self.open.is_none()
             && self.has_free_slot()
             && self.has_room()
             && self.next_sequence.is_valid();

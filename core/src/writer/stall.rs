@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use super::admit::QueuedCall;
 use super::{Effect, Writer};
 use crate::event::{Append, Notice};
 use crate::format::ENTRY_HEADER_LEN;
@@ -46,7 +47,7 @@ impl<W> Writer<W> {
     pub(super) fn warn(&mut self) {
         let backlog = self.stats.unpersisted_bytes;
         if self.next_stall_warning().is_some_and(|at| at <= self.now)
-            && let Some(first) = self.queue.front()
+            && let Some(first) = self.first_stalled()
         {
             let age = self.now.since(first.arrived);
             let appends = self.queue.iter().filter(|queued| queued.is_append()).count() as u64;
@@ -70,8 +71,13 @@ impl<W> Writer<W> {
         warnings.into_iter().flatten().min()
     }
 
+    /// Few releases wait, if any, before the first append that does.
+    fn first_stalled(&self) -> Option<&QueuedCall<W>> {
+        self.queue.iter().find(|queued| queued.is_append())
+    }
+
     fn next_stall_warning(&self) -> Option<Time> {
-        let long = self.queue.front()?.arrived.after(LONG);
+        let long = self.first_stalled()?.arrived.after(LONG);
         Some(self.warned.stall.map_or(long, |warned| warned.after(QUIET).max(long)))
     }
 

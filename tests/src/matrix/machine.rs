@@ -253,7 +253,8 @@ impl Machine {
         let writer = open(&mut self.store, self.row, self.instance, self.now);
         self.writer = writer.unwrap_or_else(|error| panic!("{}: {error}", self.row.name));
         self.opened = self.writer.stats();
-        self.drain();
+        // What an earlier instance left is deleted at the first tick.
+        self.handle([]);
     }
 
     fn call(&mut self, step: Step) -> Event<usize> {
