@@ -3,6 +3,7 @@ mod examining;
 mod exclusive;
 mod random;
 mod recovering;
+mod repairing;
 mod starting;
 mod store;
 mod surveying;
