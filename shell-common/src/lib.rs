@@ -1,8 +1,11 @@
 //! What the shells of Sealog do alike, without a runtime of their own.
 //!
 //! A shell owns I/O and time, and decides nothing: the rules live in `sealog-core`. What is left
-//! to do with a store is here, once for all shells:
+//! to do is here, once for all shells:
 //!
+//! - [`open`] opens a log and gives its actor, the future that owns the machine and carries its
+//!   effects out, and its first handle, a [`Log`]. What a runtime is needed for, a shell lends
+//!   as a [`Runtime`].
 //! - [`carry_out`] does one storage effect once and answers it once, within a time limit whose
 //!   timer the caller passes in as a future.
 //! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
@@ -19,6 +22,7 @@ mod error;
 mod figures;
 mod identity;
 mod local;
+mod log;
 mod notice;
 mod open;
 
@@ -26,5 +30,6 @@ pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
 pub use identity::identity;
+pub use log::{DurableWatch, Log, Read, ReadItem, Replay, ReplayItem, Runtime, Submission, open};
 pub use notice::tell_operator;
 pub use open::{Location, environment, open_local, open_url};

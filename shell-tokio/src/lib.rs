@@ -67,18 +67,13 @@
 //! clients of those stores for [`Wal::open_url`].
 #![doc = include_str!("figures.md")]
 
-mod actor;
-mod ahead;
 mod open;
-mod read;
-mod replay;
+mod runtime;
+mod stream;
 mod submitted;
 mod wal;
-mod watch;
 
 pub use object_store;
-pub use read::{Read, ReadItem};
-pub use replay::{Replay, ReplayItem};
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
@@ -88,6 +83,7 @@ pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
+pub use sealog_shell::{DurableWatch, ReadItem, ReplayItem};
+pub use stream::{Read, Replay};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;
-pub use watch::DurableWatch;

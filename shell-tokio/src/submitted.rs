@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use sealog_core::{Appended, EntryId, Error, Outcome, WriteError};
-use tokio::sync::oneshot;
+use sealog_core::{Appended, EntryId, WriteError};
+use sealog_shell::Submission;
 
 /// An append under way: resolves to the entry's id once it is durable; in
 /// [`AckMode::Enqueued`](crate::AckMode::Enqueued) once it is admitted.
@@ -28,37 +28,22 @@ use tokio::sync::oneshot;
 ///
 /// Dropping it does not take the append back: the entry may be stored, and no other append is
 /// affected.
+///
+/// [`Error::InvalidRegion`]: crate::Error::InvalidRegion
+/// [`Error::AppendTooLarge`]: crate::Error::AppendTooLarge
+/// [`Error::Store`]: crate::Error::Store
+/// [`Error::Conflict`]: crate::Error::Conflict
+/// [`Error::Failing`]: crate::Error::Failing
+/// [`Error::SequenceExhausted`]: crate::Error::SequenceExhausted
+/// [`Error::Stopped`]: crate::Error::Stopped
+/// [`Error::Poisoned`]: crate::Error::Poisoned
 #[derive(Debug)]
 #[must_use = "whether an append is durable is only known by awaiting it"]
-pub struct Submitted(State);
-
-#[derive(Debug)]
-enum State {
-    Waiting(oneshot::Receiver<Result<Appended, WriteError>>),
-    /// The log was gone when it was submitted.
-    Refused,
-}
+pub struct Submitted(Submission);
 
 impl Submitted {
-    pub(crate) fn waiting(answer: oneshot::Receiver<Result<Appended, WriteError>>) -> Submitted {
-        Submitted(State::Waiting(answer))
-    }
-
-    pub(crate) fn refused() -> Submitted {
-        Submitted(State::Refused)
-    }
-
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Appended, WriteError>> {
-        match &mut self.0 {
-            State::Waiting(answer) => match ready!(Pin::new(answer).poll(cx)) {
-                Ok(answer) => Poll::Ready(answer),
-                // The log went away without a word, with its runtime: nobody knows how far it got.
-                Err(_) => Poll::Ready(Err(WriteError::new(Error::Stopped, Outcome::Unknown))),
-            },
-            State::Refused => {
-                Poll::Ready(Err(WriteError::new(Error::Stopped, Outcome::NotWritten)))
-            }
-        }
+    pub(crate) fn new(submission: Submission) -> Submitted {
+        Submitted(submission)
     }
 }
 
@@ -66,7 +51,7 @@ impl Future for Submitted {
     type Output = Result<EntryId, WriteError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let appended = ready!(self.poll_answer(cx))?;
+        let appended = ready!(Pin::new(&mut self.0).poll(cx))?;
         Poll::Ready(Ok(appended.ids().first().copied().unwrap_or_default()))
     }
 }
@@ -75,11 +60,11 @@ impl Future for Submitted {
 /// all of them are durable. Otherwise as [`Submitted`].
 #[derive(Debug)]
 #[must_use = "whether an append is durable is only known by awaiting it"]
-pub struct SubmittedBatch(Submitted);
+pub struct SubmittedBatch(Submission);
 
 impl SubmittedBatch {
-    pub(crate) fn new(submitted: Submitted) -> SubmittedBatch {
-        SubmittedBatch(submitted)
+    pub(crate) fn new(submission: Submission) -> SubmittedBatch {
+        SubmittedBatch(submission)
     }
 }
 
@@ -87,7 +72,7 @@ impl Future for SubmittedBatch {
     type Output = Result<Vec<EntryId>, WriteError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(Ok(match ready!(self.0.poll_answer(cx))? {
+        Poll::Ready(Ok(match ready!(Pin::new(&mut self.0).poll(cx))? {
             Appended::One(id) => vec![id],
             Appended::Many(ids) => ids,
         }))

@@ -9,17 +9,13 @@ use object_store::ObjectStore;
 use sealog_core::catalog::{HeldBy, RegionInfo};
 use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::stats::Stats;
-use sealog_core::{
-    Append, EntryId, Epoch, Error, Event, Options, Outcome, Prefix, RegionId, WriteError, Writer,
-};
-use tokio::sync::{mpsc, oneshot};
+use sealog_core::{Append, EntryId, Epoch, Error, Options, Prefix, RegionId, WriteError};
+use sealog_shell::{DurableWatch, Log};
 
-use crate::actor::{Control, Queued, Waiter};
 use crate::open;
-use crate::read::Read;
-use crate::replay::Replay;
+use crate::runtime::Tokio;
+use crate::stream::{Read, Replay};
 use crate::submitted::{Submitted, SubmittedBatch};
-use crate::watch::DurableWatch;
 
 /// A log that is open for writing: a handle, cheap to clone, for any number of tasks.
 ///
@@ -33,16 +29,7 @@ use crate::watch::DurableWatch;
 /// never hangs. After a terminal error (see [`Error`]) every write fails with
 /// [`Error::Poisoned`], and reads go on.
 #[derive(Clone)]
-pub struct Wal(Arc<Shared>);
-
-pub(crate) struct Shared {
-    pub(crate) queue: mpsc::UnboundedSender<Queued>,
-    pub(crate) control: mpsc::UnboundedSender<Control>,
-    pub(crate) store: Arc<dyn ObjectStore>,
-    pub(crate) options: Options,
-    pub(crate) prefix: Prefix,
-    pub(crate) epoch: Epoch,
-}
+pub struct Wal(Log<Tokio>);
 
 impl Wal {
     /// Opens the log under `prefix` of a store, and takes it over from a writer that has it.
@@ -111,12 +98,8 @@ impl Wal {
         open::open_url(url.to_owned(), options).await
     }
 
-    pub(crate) fn new(shared: Shared) -> Wal {
-        Wal(Arc::new(shared))
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0
+    pub(crate) fn new(log: Log<Tokio>) -> Wal {
+        Wal(log)
     }
 
     /// Submits an entry: fixes its place among all appends, and gives back a future that says
@@ -137,7 +120,7 @@ impl Wal {
     ///
     /// The future's: see [`Submitted`].
     pub fn submit(&self, region: RegionId, payload: impl Into<Bytes>) -> Submitted {
-        self.queue(Append::One(region, payload.into()))
+        Submitted::new(self.0.submit(Append::One(region, payload.into())))
     }
 
     /// Submits entries of one or many regions, all in one object: after a crash either all of
@@ -148,15 +131,7 @@ impl Wal {
     ///
     /// The future's: see [`Submitted`].
     pub fn submit_batch(&self, entries: Vec<(RegionId, Bytes)>) -> SubmittedBatch {
-        SubmittedBatch::new(self.queue(Append::Many(entries)))
-    }
-
-    fn queue(&self, append: Append) -> Submitted {
-        let (waiter, answer) = oneshot::channel();
-        match self.0.queue.send(Queued::Append { append, waiter }) {
-            Ok(()) => Submitted::waiting(answer),
-            Err(_) => Submitted::refused(),
-        }
+        SubmittedBatch::new(self.0.submit(Append::Many(entries)))
     }
 
     /// Appends an entry: [`submit`](Wal::submit), and wait until it is durable; in
@@ -201,7 +176,7 @@ impl Wal {
     /// Costs one range read per object that holds the region, and a second one for a segment that
     /// does not decode (DESIGN.md section 8).
     pub fn read(&self, region: RegionId, from: EntryId) -> Read {
-        Read::new(self.clone(), region, from)
+        Read::new(self.0.read(region, from))
     }
 
     /// Reads many regions in one pass over the objects, each region from where the filter says, as
@@ -228,7 +203,7 @@ impl Wal {
     /// # }
     /// ```
     pub fn replay(&self, filter: ReplayFilter) -> Replay {
-        Replay::new(self.clone(), filter)
+        Replay::new(self.0.replay(filter))
     }
 
     /// Returns once no id of the region at or below `id` waits to become durable: at once if that
@@ -249,7 +224,7 @@ impl Wal {
     ///
     /// Dropping the future changes nothing.
     pub async fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
-        self.done(|waiter| Control::Event(Event::WaitDurable { region, id, waiter })).await
+        self.0.wait_durable(region, id).await
     }
 
     /// Makes the region's entries at or below `id` obsolete: they are hidden from reads and no
@@ -273,7 +248,7 @@ impl Wal {
     ///
     /// Dropping a future that was polled takes nothing back.
     pub async fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
-        self.done(|waiter| Control::Event(Event::Obsolete { region, id, waiter })).await
+        self.0.obsolete(region, id).await
     }
 
     /// Releases the region, for good: what is in it by now, appends that were submitted before
@@ -296,7 +271,7 @@ impl Wal {
     ///
     /// A future that was never polled did nothing. Dropping one that was polled takes nothing back.
     pub async fn release(&self, region: RegionId) -> Result<(), WriteError> {
-        self.queue_release(region, false).await
+        self.0.release(region).await
     }
 
     /// Releases the region in full, through every id that it could ever have: as
@@ -312,14 +287,7 @@ impl Wal {
     ///
     /// As [`release`](Wal::release).
     pub async fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
-        self.queue_release(region, true).await
-    }
-
-    async fn queue_release(&self, region: RegionId, in_full: bool) -> Result<(), WriteError> {
-        let (waiter, answer) = oneshot::channel();
-        let gone = || WriteError::new(Error::Stopped, Outcome::NotWritten);
-        self.0.queue.send(Queued::Release { region, in_full, waiter }).map_err(|_| gone())?;
-        answer.await.unwrap_or_else(|_| Err(WriteError::new(Error::Stopped, Outcome::Unknown)))
+        self.0.release_all(region).await
     }
 
     /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
@@ -330,7 +298,7 @@ impl Wal {
     ///
     /// [`Error::Stopped`] if the log is gone; not after [`stop`](Wal::stop).
     pub async fn latest(&self, region: RegionId) -> Result<EntryId, Error> {
-        self.ask(move |writer| writer.latest(region)).await
+        self.0.latest(region).await
     }
 
     /// The region's largest id that is durable, [`EntryId::ZERO`] if there is none. Otherwise as
@@ -340,7 +308,7 @@ impl Wal {
     ///
     /// As [`latest`](Wal::latest).
     pub async fn durable(&self, region: RegionId) -> Result<EntryId, Error> {
-        self.ask(move |writer| writer.durable(region)).await
+        self.0.durable(region).await
     }
 
     /// Subscribes to the region's durable position. Needs no request; dropping the future
@@ -350,11 +318,7 @@ impl Wal {
     ///
     /// [`Error::InvalidRegion`], and [`Error::Stopped`] if the log is gone.
     pub async fn watch_durable(&self, region: RegionId) -> Result<DurableWatch, Error> {
-        if region.is_reserved() {
-            return Err(Error::InvalidRegion { region });
-        }
-        let control = self.0.control.downgrade();
-        self.request(|reply| Control::Watch { region, control, reply }).await
+        self.0.watch_durable(region).await
     }
 
     /// The regions that hold something that is not obsolete, in the order of their ids. Needs no
@@ -365,7 +329,7 @@ impl Wal {
     ///
     /// As [`latest`](Wal::latest).
     pub async fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
-        self.ask(|writer| writer.regions().collect()).await
+        self.0.regions().await
     }
 
     /// What keeps the log's objects from being deleted (DESIGN.md section 9): the reclaim boundary,
@@ -378,7 +342,7 @@ impl Wal {
     ///
     /// As [`latest`](Wal::latest).
     pub async fn held_by(&self) -> Result<HeldBy, Error> {
-        self.ask(|writer| writer.held_by()).await
+        self.0.held_by().await
     }
 
     /// The holes that reads of the region met so far, in order (DESIGN.md section 8). Needs no
@@ -388,7 +352,7 @@ impl Wal {
     ///
     /// As [`latest`](Wal::latest).
     pub async fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error> {
-        self.ask(move |writer| writer.holes(region).cloned().collect()).await
+        self.0.holes(region).await
     }
 
     /// What the log has done since it was opened, and how it stands. Needs no request; dropping
@@ -398,7 +362,7 @@ impl Wal {
     ///
     /// As [`latest`](Wal::latest).
     pub async fn stats(&self) -> Result<Stats, Error> {
-        self.ask(|writer| writer.stats()).await
+        self.0.stats().await
     }
 
     /// Stores what was submitted so far without waiting for its time, and returns when all of it
@@ -415,9 +379,7 @@ impl Wal {
     ///
     /// Dropping a future that was polled does not take the flush back.
     pub async fn flush(&self) -> Result<(), Error> {
-        let (waiter, answer) = oneshot::channel();
-        self.0.queue.send(Queued::Flush { waiter }).map_err(|_| Error::Stopped)?;
-        answer.await.unwrap_or(Err(Error::Stopped))
+        self.0.flush().await
     }
 
     /// Ends the log in order (DESIGN.md section 7): from now on nothing is admitted, what waits
@@ -442,52 +404,27 @@ impl Wal {
     ///
     /// Dropping a future that was polled does not take the stop back.
     pub async fn stop(&self) -> Result<(), Error> {
-        self.done(|waiter| Control::Event(Event::Stop { waiter })).await
+        self.0.stop().await
     }
 
     /// The log's prefix.
     pub fn prefix(&self) -> &Prefix {
-        &self.0.prefix
+        self.0.prefix()
     }
 
     /// The epoch that names this writer among all that ever had the log.
     pub fn epoch(&self) -> Epoch {
-        self.0.epoch
+        self.0.epoch()
     }
 
     /// The options that the log was opened with.
     pub fn options(&self) -> &Options {
-        &self.0.options
-    }
-
-    /// Sends what is answered with "done" or an error.
-    async fn done(&self, control: impl FnOnce(Waiter) -> Control) -> Result<(), Error> {
-        self.request(|reply| control(Waiter::Done(reply))).await?
-    }
-
-    /// Lets the actor answer a question about the machine.
-    pub(crate) async fn ask<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Writer<Waiter>) -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        self.request(|reply| Control::asking(question, reply)).await
-    }
-
-    pub(crate) async fn request<T>(
-        &self,
-        control: impl FnOnce(oneshot::Sender<T>) -> Control,
-    ) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.0.control.send(control(reply)).map_err(|_| Error::Stopped)?;
-        answer.await.map_err(|_| Error::Stopped)
+        self.0.options()
     }
 }
 
 impl fmt::Debug for Wal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wal")
-            .field("prefix", &self.0.prefix.as_str())
-            .field("epoch", &self.0.epoch.0)
-            .finish_non_exhaustive()
+        self.0.fmt(f)
     }
 }

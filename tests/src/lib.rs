@@ -8,6 +8,7 @@ pub mod matrix;
 pub mod model;
 pub mod place;
 pub mod proxy;
+pub mod shells;
 pub mod sim;
 
 use std::fs;

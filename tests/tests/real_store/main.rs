@@ -8,6 +8,7 @@ mod bad_input;
 mod late;
 mod requests;
 mod round_trip;
+mod shells;
 
 use sealog_core::ObjectSeq;
 use sealog_tests::entries::{History, Stamp, Stamped};

@@ -13,13 +13,11 @@ use sealog_core::read::{
 };
 use sealog_core::{EntryId, Error, Event, ObjectSeq, RegionId, Writer};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use crate::actor::{Control, Waiter};
-use crate::open::gone;
-use crate::replay::ReplayItem;
-use crate::wal::Wal;
+use super::actor::{Control, Waiter};
+use super::read::ReplayItem;
+use super::{Log, Runtime};
+use crate::carry_out;
 
 /// What is to be planned.
 pub(crate) enum Wanted {
@@ -63,13 +61,13 @@ impl Wanted {
 
 /// A read under way. It holds what was read of as many objects as may be read at once, the one
 /// that is being yielded included.
-pub(crate) struct Ahead {
-    wal: Wal,
+pub(crate) struct Ahead<R: Runtime> {
+    log: Log<R>,
     plan: Plan,
     /// Planned and not begun, in order.
     planned: VecDeque<PlannedObject>,
     /// Begun, in order.
-    running: VecDeque<Running>,
+    running: VecDeque<R::Task<Outcomes>>,
     /// Of the object whose turn it is.
     outcomes: std::vec::IntoIter<(RegionId, SegmentOutcome)>,
     /// Of the segment whose turn it is.
@@ -86,11 +84,11 @@ enum Plan {
     Ended,
 }
 
-impl Ahead {
-    pub(crate) fn new(wal: Wal, wanted: Wanted) -> Ahead {
-        let plan = ask_for_page(&wal, wanted);
+impl<R: Runtime> Ahead<R> {
+    pub(crate) fn new(log: Log<R>, wanted: Wanted) -> Ahead<R> {
+        let plan = ask_for_page(&log, wanted);
         Ahead {
-            wal,
+            log,
             plan,
             planned: VecDeque::new(),
             running: VecDeque::new(),
@@ -100,8 +98,8 @@ impl Ahead {
         }
     }
 
-    pub(crate) fn wal(&self) -> &Wal {
-        &self.wal
+    pub(crate) fn log(&self) -> &Log<R> {
+        &self.log
     }
 
     /// The next item. An error is the last one.
@@ -141,7 +139,8 @@ impl Ahead {
                             _ => Poll::Pending,
                         };
                     };
-                    self.outcomes = ready!(first.poll(cx))?.into_iter();
+                    let outcomes = ready!(Pin::new(first).poll(cx)).ok_or(Error::Stopped)?;
+                    self.outcomes = outcomes.into_iter();
                     self.running.pop_front();
                 }
             }
@@ -150,15 +149,16 @@ impl Ahead {
 
     /// Begins to read objects, as many as may be read at once.
     fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
-        let at_once = self.wal.options().read_concurrency as usize;
+        let at_once = self.log.options().read_concurrency as usize;
         while self.running.len() < at_once {
             if let Some(planned) = self.planned.pop_front() {
-                self.running.push_back(Running(tokio::spawn(read(self.wal.clone(), planned))));
+                let work = read(self.log.clone(), planned);
+                self.running.push_back(self.log.runtime().spawn(work));
                 continue;
             }
             match std::mem::replace(&mut self.plan, Plan::Ended) {
                 Plan::Ended => break,
-                Plan::More(wanted) => self.plan = ask_for_page(&self.wal, wanted),
+                Plan::More(wanted) => self.plan = ask_for_page(&self.log, wanted),
                 Plan::Asked(mut answer) => match Pin::new(&mut answer).poll(cx) {
                     Poll::Pending => {
                         self.plan = Plan::Asked(answer);
@@ -176,51 +176,33 @@ impl Ahead {
     }
 }
 
-fn ask_for_page(wal: &Wal, wanted: Wanted) -> Plan {
+fn ask_for_page<R: Runtime>(log: &Log<R>, wanted: Wanted) -> Plan {
     let (reply, answer) = oneshot::channel();
     let asked = Control::asking(move |writer| wanted.page(writer), reply);
     // If the log is gone, the reply is dropped and the answer says so.
-    drop(wal.shared().control.send(asked));
+    drop(log.send(asked));
     Plan::Asked(answer)
 }
 
 type Outcomes = Vec<(RegionId, SegmentOutcome)>;
 
-/// An object under way in a task of its own, which ends with it.
-struct Running(JoinHandle<Outcomes>);
-
-impl Running {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outcomes, Error>> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).map_err(|error| {
-            gone(error);
-            Error::Stopped
-        }))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Drives the reading of one object, and tells the writer what came of it.
-async fn read(wal: Wal, planned: PlannedObject) -> Outcomes {
-    let began = Instant::now();
-    let options = wal.options();
+async fn read<R: Runtime>(log: Log<R>, planned: PlannedObject) -> Outcomes {
+    let runtime = log.runtime();
+    let began = runtime.now();
+    let options = log.options();
     let mut read = ObjectRead::new(planned, options.on_corrupted_segment, options.request_timeout);
     let mut outcomes = Vec::new();
     // It always waits for what it asked for last, and that was answered, until it is done.
     while let Some(effect) = read.poll_effect() {
         match effect {
             ObjectReadEffect::Storage(effect) => {
-                let time_limit = tokio::time::sleep(effect.time_limit());
-                let store = &wal.shared().store;
-                let answer = sealog_shell::carry_out(store, effect, time_limit).await;
+                let time_limit = runtime.sleep(effect.time_limit());
+                let answer = carry_out(log.store(), effect, time_limit).await;
                 read.handle(SegmentReadEvent::Storage(answer));
             }
             ObjectReadEffect::AskWriter(segment) => {
-                let asked = wal.request(|reply| {
+                let asked = log.request(|reply| {
                     let waiter = Waiter::Verdict(reply);
                     Control::Event(Event::SegmentReadFailed { segment, waiter })
                 });
@@ -229,12 +211,12 @@ async fn read(wal: Wal, planned: PlannedObject) -> Outcomes {
             ObjectReadEffect::Done(done) => outcomes = done,
         }
     }
-    let tell = |event| drop(wal.shared().control.send(Control::Event(event)));
+    let tell = |event| drop(log.send(Control::Event(event)));
     for (_, outcome) in &outcomes {
         if let SegmentOutcome::Hole(hole) = outcome {
             tell(Event::HoleFound(hole.clone()));
         }
     }
-    tell(Event::ReadFinished { took: began.elapsed(), refetched: read.refetched() });
+    tell(Event::ReadFinished { took: runtime.now().since(began), refetched: read.refetched() });
     outcomes
 }

@@ -1,18 +1,18 @@
 //! The actor: the one task that owns the machine.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 
 use sealog_core::{
     Answer, Append, Appended, Effect, EntryId, Error, Event, Notice, Outcome, RegionId, Time,
     Verdict, WriteError, Writer,
 };
-use sealog_shell::Figures;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, Sleep};
 
-use crate::open::{Clock, Requests};
-use crate::watch::{DurableWatch, Position};
+use super::requests::Requests;
+use super::watch::{DurableWatch, Position};
+use super::{Log, Runtime};
+use crate::{Figures, tell_operator};
 
 /// What waits in the order of its arrival, and is held back while the machine takes no appends.
 pub(crate) enum Queued {
@@ -96,11 +96,11 @@ fn answer<T>(waiter: oneshot::Sender<T>, answer: T) {
 }
 
 /// Hands events to the machine and carries its effects out, until the last handle is gone.
-pub(crate) struct Actor {
+pub(crate) struct Actor<R: Runtime> {
     writer: Writer<Waiter>,
-    requests: Requests,
+    requests: Requests<R>,
     figures: Figures,
-    clock: Clock,
+    runtime: R,
     queue: mpsc::UnboundedReceiver<Queued>,
     /// What was received and has to wait: a flush comes first, and appends before it wait for
     /// their place in the machine.
@@ -115,27 +115,38 @@ pub(crate) struct Actor {
 const APPENDS_AT_ONCE: usize = 256;
 const CONTROLS_AT_ONCE: usize = 64;
 
-impl Actor {
+impl<R: Runtime> Actor<R> {
+    /// It keeps no handle of the log, whose last one it outlives.
     pub(crate) fn new(
         writer: Writer<Waiter>,
-        requests: Requests,
-        clock: Clock,
+        log: &Log<R>,
         queue: mpsc::UnboundedReceiver<Queued>,
         control: mpsc::UnboundedReceiver<Control>,
-    ) -> Actor {
+    ) -> Actor<R> {
+        let runtime = log.runtime().clone();
+        let requests = Requests::new(runtime.clone(), log.store().clone());
         let mut figures = Figures::new(writer.prefix());
-        figures.changed(clock.now());
+        figures.changed(runtime.now());
         let (held, watches) = (VecDeque::new(), BTreeMap::new());
-        Actor { writer, requests, figures, clock, queue, held, control, watches, ended: None }
+        Actor { writer, requests, figures, runtime, queue, held, control, watches, ended: None }
     }
 
     pub(crate) async fn run(mut self) {
         let mut queued = Vec::with_capacity(APPENDS_AT_ONCE);
         let mut controls = Vec::with_capacity(CONTROLS_AT_ONCE);
-        let mut timer = pin!(tokio::time::sleep_until(Instant::now()));
+        let (mut set_for, mut has_ended) = (self.runtime.now(), false);
+        let mut timer = pin!(self.runtime.sleep_until(set_for));
         loop {
             self.carry_out_effects();
-            let ticks = self.set(timer.as_mut());
+            let wanted = [self.writer.next_tick(), self.figures.due()].into_iter().flatten().min();
+            // One that is set too early is left: setting it anew for every object costs more than
+            // waking up for nothing now and then, and a tick too many is harmless.
+            if let Some(wanted) = wanted
+                && (has_ended || set_for > wanted)
+            {
+                timer.set(self.runtime.sleep_until(wanted));
+                (set_for, has_ended) = (wanted, false);
+            }
             let takes_appends = self.held.is_empty() && self.writer.accepts_appends();
             let mut answered = None;
             tokio::select! {
@@ -148,10 +159,10 @@ impl Actor {
                 }
                 answer = self.requests.next() => answered = Some(answer),
                 _ = self.queue.recv_many(&mut queued, APPENDS_AT_ONCE), if takes_appends => {}
-                () = &mut timer, if ticks => {}
+                () = &mut timer, if wanted.is_some() => has_ended = true,
             }
             // All of what is there, whichever it was that came first: none may starve the others.
-            let now = self.clock.now();
+            let now = self.runtime.now();
             while let Some(answer) = answered.take().or_else(|| self.requests.try_next()) {
                 self.handle(now, Event::Storage(answer));
             }
@@ -171,20 +182,6 @@ impl Actor {
             }
             self.admit_held(now);
         }
-    }
-
-    /// Whether there is a time to wake up at.
-    fn set(&self, timer: Pin<&mut Sleep>) -> bool {
-        let wanted = [self.writer.next_tick(), self.figures.due()].into_iter().flatten().min();
-        let Some(wanted) = wanted.and_then(|time| self.clock.instant(time)) else {
-            return false;
-        };
-        // One that is set too early is left: setting it anew for every object costs more than
-        // waking up for nothing now and then, and a tick too many is harmless.
-        if timer.is_elapsed() || timer.deadline() > wanted {
-            timer.reset(wanted);
-        }
-        true
     }
 
     fn handle(&mut self, now: Time, event: Event<Waiter>) {
@@ -282,7 +279,7 @@ impl Actor {
             }
             Effect::Durable { region, id } => self.moved(region, id),
             Effect::Notice(told) => {
-                sealog_shell::tell_operator(self.writer.prefix(), &told);
+                tell_operator(self.writer.prefix(), &told);
                 if let Notice::Poisoned { error } = told {
                     // It comes before the waiters' answers.
                     self.export_figures();
@@ -328,7 +325,7 @@ impl Actor {
 }
 
 /// However the log goes away, its last figures go out: with its last handle, or with its runtime.
-impl Drop for Actor {
+impl<R: Runtime> Drop for Actor<R> {
     fn drop(&mut self) {
         self.export_figures();
     }

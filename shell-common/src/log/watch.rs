@@ -5,10 +5,10 @@ use std::fmt;
 use sealog_core::{EntryId, Error, RegionId};
 use tokio::sync::{mpsc, watch};
 
-use crate::actor::Control;
+use super::actor::Control;
 
-/// A subscription to the durable position of a region, from
-/// [`Wal::watch_durable`](crate::Wal::watch_durable). It does not keep the log open.
+/// A subscription to the durable position of a region, from `Wal::watch_durable`. It does not keep
+/// the log open.
 pub struct DurableWatch {
     region: RegionId,
     /// Gone only while this is dropped.

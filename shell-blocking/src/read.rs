@@ -1,0 +1,107 @@
+//! Reading: one region, or many in one pass.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use futures_util::StreamExt;
+use sealog_core::Error;
+use sealog_shell::{ReadItem, ReplayItem};
+
+use crate::executor::Executor;
+use crate::wait::wait;
+
+/// The entries of a region, from [`Wal::read`](crate::Wal::read): an iterator of [`ReadItem`]s in
+/// the order of their ids, up to what was durable when the read began. Entries that became obsolete
+/// meanwhile may be left out.
+///
+/// It reads several segments ahead ([`Options::read_concurrency`](crate::Options)) from the first
+/// call of `next` on, also between two calls; it holds the entries of as many segments in memory.
+/// It holds a handle of the log, and goes on after a terminal error and after
+/// [`Wal::stop`](crate::Wal::stop). Dropping it abandons its requests.
+///
+/// # Errors
+///
+/// An error is the last item. [`Error::InvalidRegion`]; [`Error::Store`] if a segment cannot be
+/// fetched; [`Error::Corrupted`] for a damaged segment if
+/// [`Options::on_corrupted_segment`](crate::Options) is `Fail`; [`Error::Stopped`] if the log is
+/// gone. An entry's payload shares the memory of its segment.
+#[must_use = "a read does nothing unless it is iterated over"]
+pub struct Read(sealog_shell::Read<Executor>);
+
+impl Read {
+    pub(crate) fn new(read: sealog_shell::Read<Executor>) -> Read {
+        Read(read)
+    }
+}
+
+impl Iterator for Read {
+    type Item = Result<ReadItem, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        wait(self.0.next())
+    }
+}
+
+/// Behind its end it has nothing more, and asks for nothing.
+impl FusedIterator for Read {}
+
+impl fmt::Debug for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The entries of many regions, from [`Wal::replay`](crate::Wal::replay): an iterator of
+/// [`ReplayItem`]s, object by object in the order in which the log wrote them; those of one object
+/// by region, and those of a region in the order of their ids. It ends with the object that was
+/// indexed last when it began: what is appended later is not part of it. Entries that became
+/// obsolete meanwhile may be left out.
+///
+/// It reads several objects ahead ([`Options::read_concurrency`](crate::Options)), from the first
+/// call of `next` on, also between two calls, and never has what it read of more objects in
+/// memory than that, the one that it yields from included. It holds a handle of the log, and goes
+/// on after a terminal error and after [`Wal::stop`](crate::Wal::stop). Dropping it abandons its
+/// requests.
+///
+/// An entry's payload shares the memory of everything that was fetched of its object with it. Copy
+/// what is to be kept for long, rather than keep an object for a few bytes of it.
+///
+/// # Cost
+///
+/// One range read per object that holds something wanted; objects that hold nothing of the kind
+/// are not touched. A second request, or more of them, is made of an object only where that saves
+/// downloading what is not wanted: if less than half of the bytes from the object's first wanted
+/// segment to its last are wanted, one per run of segments with no more than 1 MiB between one
+/// and the next. What does not decode is fetched once more in the same way (DESIGN.md section 8).
+///
+/// # Errors
+///
+/// An error is the last item. [`Error::InvalidRegion`] for a filter that names a reserved region;
+/// [`Error::Store`] if something cannot be fetched; [`Error::Corrupted`] for a damaged segment if
+/// [`Options::on_corrupted_segment`](crate::Options) is `Fail`; [`Error::Stopped`] if the log is
+/// gone.
+#[must_use = "a replay does nothing unless it is iterated over"]
+pub struct Replay(sealog_shell::Replay<Executor>);
+
+impl Replay {
+    pub(crate) fn new(replay: sealog_shell::Replay<Executor>) -> Replay {
+        Replay(replay)
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<ReplayItem, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        wait(self.0.next())
+    }
+}
+
+/// Behind its end it has nothing more, and asks for nothing.
+impl FusedIterator for Replay {}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,5 @@
+//! The program `sealog`, run as a person would run it.
+#![cfg(feature = "cli")]
+
+mod append;
+mod program;

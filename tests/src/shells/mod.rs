@@ -1,0 +1,192 @@
+//! What both shells do alike: one list of cases, run over each.
+//!
+//! A case is written against [`Log`], whose every call blocks, and over a [`Stage`], a store that
+//! does as the case says. [`shell_cases!`](crate::shell_cases) makes a test of each for a shell.
+
+mod blocking;
+mod stage;
+mod tokio;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::ObjectStore;
+use sealog_core::{EntryId, Epoch, Error, Hole, Options, RegionId, RegionInfo, Stats, WriteError};
+use sealog_shell::ReadItem;
+
+pub use blocking::Blocking;
+pub use stage::Stage;
+pub use tokio::Tokio;
+
+/// A handle of a log, over one of the shells.
+pub trait Log: Clone + Send + Sync + Sized + 'static {
+    /// `Wal::open`.
+    fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error>;
+    /// `Wal::open_local`.
+    fn open_local(directory: &Path, options: Options) -> Result<Self, Error>;
+    /// `Wal::open_url`.
+    fn open_url(url: &str, options: Options) -> Result<Self, Error>;
+    /// `Wal::submit`.
+    fn submit(&self, region: RegionId, payload: impl Into<Bytes>) -> Pending<EntryId>;
+    /// `Wal::submit_batch`.
+    fn submit_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Pending<Vec<EntryId>>;
+    /// `Wal::append`.
+    fn append(&self, region: RegionId, payload: impl Into<Bytes>) -> Result<EntryId, WriteError>;
+    /// `Wal::append_batch`.
+    fn append_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Result<Vec<EntryId>, WriteError>;
+    /// All that `Wal::read` yields.
+    fn read(&self, region: RegionId, from: EntryId) -> Vec<Result<ReadItem, Error>>;
+    /// `Wal::wait_durable`.
+    fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error>;
+    /// `Wal::obsolete`.
+    fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error>;
+    /// `Wal::latest`.
+    fn latest(&self, region: RegionId) -> Result<EntryId, Error>;
+    /// `Wal::durable`.
+    fn durable(&self, region: RegionId) -> Result<EntryId, Error>;
+    /// `Wal::regions`.
+    fn regions(&self) -> Result<Vec<RegionInfo>, Error>;
+    /// `Wal::holes`.
+    fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error>;
+    /// `Wal::stats`.
+    fn stats(&self) -> Result<Stats, Error>;
+    /// `Wal::flush`.
+    fn flush(&self) -> Result<(), Error>;
+    /// `Wal::stop`.
+    fn stop(&self) -> Result<(), Error>;
+    /// `Wal::prefix`.
+    fn prefix(&self) -> &str;
+    /// `Wal::epoch`.
+    fn epoch(&self) -> Epoch;
+    /// `Wal::options`.
+    fn options(&self) -> &Options;
+}
+
+/// Waits for what was submitted. Holds no handle of the log.
+pub type Pending<T> = Box<dyn FnOnce() -> Result<T, WriteError> + Send>;
+
+const A: RegionId = RegionId(1);
+const B: RegionId = RegionId(2);
+const PREFIX: &str = "logs/a";
+
+/// `$` stands first, for the macro that this makes.
+macro_rules! list {
+    (($dollar:tt) $($room:ident { $($case:ident)+ })+) => {
+        $(mod $room;)+
+
+        /// Runs a case over a shell.
+        ///
+        /// # Panics
+        ///
+        /// It fails, or there is none of this name.
+        pub fn run<L: Log>(case: &str) {
+            match case {
+                $($(stringify!($case) => $room::$case::<L>(),)+)+
+                _ => panic!("there is no case {case}"),
+            }
+        }
+
+        /// Makes a test of each case for a shell, which is named by an absolute path.
+        #[macro_export]
+        macro_rules! shell_cases {
+            ($dollar shell:ty) => {
+                $(mod $room {
+                    $(
+                        #[test]
+                        fn $case() {
+                            ::sealog_tests::shells::run::<$dollar shell>(stringify!($case));
+                        }
+                    )+
+                })+
+            };
+        }
+    };
+}
+
+list! { ($)
+    bad_input {
+        a_prefix_that_is_none_is_named_and_the_store_is_not_asked
+        an_option_out_of_range_is_named_and_nothing_is_touched
+        a_reserved_region_is_refused_and_nothing_is_written
+        an_append_that_is_too_large_is_refused_and_the_next_one_passes
+        with_must_exist_a_prefix_without_a_log_is_missing_and_stays_empty
+        a_url_that_names_no_log_is_refused
+    }
+    ending {
+        stop_answers_every_caller_alike_and_reads_go_on
+        stop_fails_what_is_not_under_way_and_is_not_held_up_by_it
+        stop_says_what_an_enqueued_log_could_not_save
+        dropping_the_last_handle_is_a_crash_that_answers_whoever_waits
+        a_crash_loses_what_was_not_durable_and_nothing_else
+        the_second_writer_takes_over_and_the_first_is_poisoned
+    }
+    enqueued {
+        an_append_returns_before_the_store_answers_and_wait_durable_after_it
+        appends_stall_in_their_order_and_everything_else_is_answered
+        a_flush_covers_the_appends_that_wait_for_their_place
+        a_store_that_refuses_makes_the_log_failing_until_a_create_succeeds
+    }
+    reading {
+        a_read_begins_where_it_is_told_and_costs_one_request_per_object
+        a_long_read_is_planned_page_by_page
+        obsolete_entries_are_not_read_and_their_region_goes
+        a_damaged_segment_is_a_hole_in_its_place
+        a_damaged_segment_fails_the_read_if_that_is_wanted
+        a_failed_fetch_is_the_last_item_and_the_next_read_begins_anew
+    }
+    round_trip {
+        what_was_acknowledged_is_read_back_after_a_crash_and_after_a_stop
+        appends_are_stored_in_the_order_of_their_submission
+        a_batch_is_in_one_object_and_a_region_reads_its_own_entries_only
+        an_append_of_nothing_is_acknowledged_at_once
+        a_directory_and_its_url_are_the_same_log
+        many_threads_append_at_once
+        the_handle_tells_what_was_opened
+        positions_and_figures_follow_the_appends
+        a_flush_does_not_wait_for_the_interval
+    }
+    trouble {
+        a_create_that_fails_and_may_pass_is_repeated
+        a_create_that_fails_for_good_rolls_back_and_the_log_goes_on
+        a_panic_of_the_client_is_a_failed_request
+        a_request_without_an_answer_ends_with_its_time_limit
+        what_waits_for_a_rolled_back_id_is_told
+    }
+}
+
+/// Every entry in an object of its own, one create at a time: the machine holds at most two such
+/// batches and queues what comes after.
+fn one_by_one() -> Options {
+    Options { max_batch_bytes: 1, max_in_flight: 1, ..at_once() }
+}
+
+/// No append waits for company or an interval.
+fn at_once() -> Options {
+    use std::time::Duration;
+    Options { linger: Duration::ZERO, flush_interval: Duration::ZERO, ..Options::default() }
+}
+
+/// Opens the log of a stage.
+fn open<L: Log>(stage: &Stage, options: Options) -> L {
+    L::open(stage.store(), PREFIX, options).unwrap()
+}
+
+/// All entries of a region in order; a hole among them fails the case.
+fn entries<L: Log>(log: &L, region: RegionId) -> Vec<(EntryId, Bytes)> {
+    let items = log.read(region, EntryId::ZERO);
+    let entry = |item| match item {
+        Ok(ReadItem::Entry(entry)) => (entry.id, entry.payload),
+        other => panic!("{other:?}"),
+    };
+    items.into_iter().map(entry).collect()
+}
+
+fn payloads<L: Log>(log: &L, region: RegionId) -> Vec<Bytes> {
+    entries(log, region).into_iter().map(|(_, payload)| payload).collect()
+}
+
+/// Submits the numbers below `count` to region A, one entry each.
+fn submit_numbers<L: Log>(log: &L, count: usize) -> Vec<Pending<EntryId>> {
+    (0..count).map(|n| log.submit(A, n.to_string())).collect()
+}

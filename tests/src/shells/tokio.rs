@@ -1,0 +1,106 @@
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::ObjectStore;
+use sealog_core::{EntryId, Epoch, Error, Hole, Options, RegionId, RegionInfo, Stats, WriteError};
+use sealog_shell::ReadItem;
+use sealog_tokio::Wal;
+use tokio::runtime::Runtime;
+
+use super::{Log, Pending};
+
+/// A log of the tokio shell, in a runtime that all of them share.
+#[derive(Clone, Debug)]
+pub struct Tokio(Wal);
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(future)
+}
+
+impl Log for Tokio {
+    fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error> {
+        wait(Wal::open(store, prefix, options)).map(Tokio)
+    }
+
+    fn open_local(directory: &Path, options: Options) -> Result<Self, Error> {
+        wait(Wal::open_local(directory, options)).map(Tokio)
+    }
+
+    fn open_url(url: &str, options: Options) -> Result<Self, Error> {
+        wait(Wal::open_url(url, options)).map(Tokio)
+    }
+
+    fn submit(&self, region: RegionId, payload: impl Into<Bytes>) -> Pending<EntryId> {
+        let submitted = self.0.submit(region, payload);
+        Box::new(|| wait(submitted))
+    }
+
+    fn submit_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Pending<Vec<EntryId>> {
+        let submitted = self.0.submit_batch(entries);
+        Box::new(|| wait(submitted))
+    }
+
+    fn append(&self, region: RegionId, payload: impl Into<Bytes>) -> Result<EntryId, WriteError> {
+        wait(self.0.append(region, payload))
+    }
+
+    fn append_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Result<Vec<EntryId>, WriteError> {
+        wait(self.0.append_batch(entries))
+    }
+
+    fn read(&self, region: RegionId, from: EntryId) -> Vec<Result<ReadItem, Error>> {
+        wait(self.0.read(region, from).collect())
+    }
+
+    fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
+        wait(self.0.wait_durable(region, id))
+    }
+
+    fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
+        wait(self.0.obsolete(region, id))
+    }
+
+    fn latest(&self, region: RegionId) -> Result<EntryId, Error> {
+        wait(self.0.latest(region))
+    }
+
+    fn durable(&self, region: RegionId) -> Result<EntryId, Error> {
+        wait(self.0.durable(region))
+    }
+
+    fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
+        wait(self.0.regions())
+    }
+
+    fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error> {
+        wait(self.0.holes(region))
+    }
+
+    fn stats(&self) -> Result<Stats, Error> {
+        wait(self.0.stats())
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        wait(self.0.flush())
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        wait(self.0.stop())
+    }
+
+    fn prefix(&self) -> &str {
+        self.0.prefix().as_str()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.0.epoch()
+    }
+
+    fn options(&self) -> &Options {
+        self.0.options()
+    }
+}
