@@ -36,7 +36,9 @@ where
     let thread = move || {
         let (spawned, spawning) = mpsc::unbounded_channel();
         let executor = Executor { origin: Instant::now(), spawned };
-        task::block_on(run(life(executor), spawning));
+        // Boxed before the executor has it, which hands it on by value a dozen times: a build
+        // without optimization keeps each on the stack, and that of a thread is small.
+        task::block_on(run(life(executor).boxed(), spawning));
     };
     thread::Builder::new().name(name.to_owned()).spawn(thread).map(drop)
 }
@@ -44,10 +46,7 @@ where
 /// What runs in a thread, and whether the thread ends with it.
 type Job = BoxFuture<'static, bool>;
 
-async fn run(
-    life: impl Future<Output = ()> + Send + 'static,
-    mut spawning: mpsc::UnboundedReceiver<Job>,
-) {
+async fn run(life: BoxFuture<'static, ()>, mut spawning: mpsc::UnboundedReceiver<Job>) {
     let mut jobs = FuturesUnordered::<Job>::new();
     jobs.push(life.map(|()| true).boxed());
     poll_fn(|context| {

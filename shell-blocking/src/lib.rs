@@ -43,9 +43,10 @@
 //! [`Wal`] is the handle: cheap to clone, for any number of threads. Each log has one background
 //! thread, which owns the state machine of `sealog-core` that holds all the rules, and which drives
 //! the requests to the store. Calls send it commands and block until they are answered; reads go to
-//! the store beside the appends: [`Wal::read`] of one region, and [`Wal::replay`] of many in one pass
-//! over the objects, for an engine that starts. No set-up is needed, and calls may also be made where futures run:
-//! they block, as any other blocking call does, so a tokio application is better off with
+//! the store beside the appends: [`Wal::read`] of one region, and [`Wal::replay`] of many in one
+//! pass over the objects, for an engine that starts. No set-up is needed, and calls may also be
+//! made where futures run: they block, as any other blocking call does, so a tokio application is
+//! better off with
 //! `sealog-tokio`, the same log with futures.
 //!
 //! Acknowledged means durable unless [`Options::ack_mode`] is [`AckMode::Enqueued`]: then an append
@@ -58,7 +59,8 @@
 //! meanwhile. How much is waiting is bounded by how much callers submit.
 //!
 //! One writer at a time has a log. A later opening of the same prefix takes it over, and the
-//! earlier one gets [`Error::Fenced`] at its next object.
+//! earlier one gets [`Error::Fenced`] at its next object. A [`Reader`] reads it beside whoever
+//! writes it, and never writes.
 //!
 //! What the log tells the operator goes to `tracing`: events with the target `sealog`, each with
 //! the log's `prefix` and, where there is one, the `key`. They are told in the log's own thread, so
@@ -69,21 +71,29 @@
 //! [`Wal::open_url`].
 
 mod executor;
+mod fetch;
 mod open;
 mod read;
+mod reader;
 mod submitted;
 mod wait;
 mod wal;
 
+pub use fetch::{Fetched, Fetcher};
 pub use object_store;
+pub use open::survey;
 pub use read::{Read, Replay};
+pub use reader::Reader;
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
+pub use sealog_core::opening::{
+    ObjectKind, ObjectStatus, Problem, Survey, SurveyedObject, View, ViewedObject,
+};
 pub use sealog_core::read::{Hole, ReplayFilter};
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
-    AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
+    AckMode, DecodeError, EntryId, Epoch, Error, Key, Link, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
 pub use sealog_shell::{ReadItem, ReplayItem};

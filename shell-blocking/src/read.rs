@@ -10,13 +10,14 @@ use sealog_shell::{ReadItem, ReplayItem};
 use crate::executor::Executor;
 use crate::wait::wait;
 
-/// The entries of a region, from [`Wal::read`](crate::Wal::read): an iterator of [`ReadItem`]s in
-/// the order of their ids, up to what was durable when the read began. Entries that became obsolete
-/// meanwhile may be left out.
+/// The entries of a region, from [`Wal::read`](crate::Wal::read) or
+/// [`Reader::read`](crate::Reader::read): an iterator of [`ReadItem`]s in the order of their ids,
+/// up to what was durable, or what the reader saw, when the read began. Entries that became
+/// obsolete meanwhile may be left out.
 ///
 /// It reads several segments ahead ([`Options::read_concurrency`](crate::Options)) from the first
 /// call of `next` on, also between two calls; it holds the entries of as many segments in memory.
-/// It holds a handle of the log, and goes on after a terminal error and after
+/// It holds a handle of what it reads from, and goes on after a terminal error and after
 /// [`Wal::stop`](crate::Wal::stop). Dropping it abandons its requests.
 ///
 /// # Errors
@@ -51,17 +52,18 @@ impl fmt::Debug for Read {
     }
 }
 
-/// The entries of many regions, from [`Wal::replay`](crate::Wal::replay): an iterator of
-/// [`ReplayItem`]s, object by object in the order in which the log wrote them; those of one object
-/// by region, and those of a region in the order of their ids. It ends with the object that was
-/// indexed last when it began: what is appended later is not part of it. Entries that became
-/// obsolete meanwhile may be left out.
+/// The entries of many regions, from [`Wal::replay`](crate::Wal::replay) or
+/// [`Reader::replay`](crate::Reader::replay): an iterator of [`ReplayItem`]s, object by object in
+/// the order in which the log wrote them; those of one object by region, and those of a region in
+/// the order of their ids. It ends with the object that was indexed last, or that the reader saw
+/// last, when it began: what is appended later is not part of it. Entries that became obsolete
+/// meanwhile may be left out.
 ///
 /// It reads several objects ahead ([`Options::read_concurrency`](crate::Options)), from the first
-/// call of `next` on, also between two calls, and never has what it read of more objects in
-/// memory than that, the one that it yields from included. It holds a handle of the log, and goes
-/// on after a terminal error and after [`Wal::stop`](crate::Wal::stop). Dropping it abandons its
-/// requests.
+/// call of `next` on, also between two calls, and never has what it read of more objects in memory
+/// than that, the one that it yields from included. It holds a handle of what it reads from, and
+/// goes on after a terminal error and after [`Wal::stop`](crate::Wal::stop). Dropping it abandons
+/// its requests.
 ///
 /// An entry's payload shares the memory of everything that was fetched of its object with it. Copy
 /// what is to be kept for long, rather than keep an object for a few bytes of it.

@@ -150,7 +150,7 @@ async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, FetchError> {
 
 /// The client names what it deleted, and says of the rest at most why, not which.
 async fn delete(store: &dyn ObjectStore, keys: &[Key]) -> Vec<(Key, Result<(), StoreError>)> {
-    let paths: Vec<_> = keys.iter().map(|key| path(key).map_err(ClientError::from)).collect();
+    let paths: Vec<_> = keys.iter().map(|key| path(key)).collect();
     let mut answers = store.delete_stream(stream::iter(paths).boxed());
     let (mut deleted, mut failure) = (BTreeSet::new(), None);
     // A local store names the file.

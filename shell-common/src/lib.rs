@@ -6,10 +6,13 @@
 //! - [`open`] opens a log and gives its actor, the future that owns the machine and carries its
 //!   effects out, and its first handle, a [`Log`]. What a runtime is needed for, a shell lends
 //!   as a [`Runtime`].
+//! - [`Reader::open`] opens one to read it, beside whoever writes it; [`survey`] and [`fetch`] look
+//!   at what is stored, for tools.
 //! - [`carry_out`] does one storage effect once and answers it once, within a time limit whose
 //!   timer the caller passes in as a future.
 //! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
-//! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix.
+//! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix;
+//!   [`read_local`] and [`read_url`] do for who only reads, and make nothing.
 //! - [`identity`] is what an opening must know of the process.
 //! - [`tell_operator`] writes a notice to `tracing`, and [`Figures`] exports the figures of a log
 //!   through `metrics`, each behind the feature of that name.
@@ -30,6 +33,9 @@ pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
 pub use identity::identity;
-pub use log::{DurableWatch, Log, Read, ReadItem, Replay, ReplayItem, Runtime, Submission, open};
+pub use log::{
+    DurableWatch, Log, Read, ReadItem, Reader, Replay, ReplayItem, Runtime, Submission, fetch,
+    open, survey,
+};
 pub use notice::tell_operator;
-pub use open::{Location, environment, open_local, open_url};
+pub use open::{Location, environment, open_local, open_url, read_local, read_url};

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::Path as FilePath;
+use std::path::{Component, Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreScheme};
 use sealog_core::error::Operation;
 use sealog_core::{Error, Prefix, StoreError, StoreErrorKind};
@@ -55,19 +57,9 @@ pub struct Location {
 /// ```
 pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<Location, Error> {
     let directory = directory.as_ref();
-    let refused = |error: io::Error| {
-        let cause = Box::<dyn std::error::Error + Send + Sync>::from(error);
-        Error::Store {
-            operation: if must_exist { Operation::List } else { Operation::Create },
-            key: directory.to_string_lossy().into(),
-            source: StoreError::with_cause(StoreErrorKind::Refused, cause),
-        }
-    };
-    // Before anything is made: a name that is none for a prefix must not leave a directory behind.
-    let absolute = std::path::absolute(directory).map_err(refused)?;
-    if absolute.file_name().is_some() {
-        prefix_of(&absolute, directory)?;
-    }
+    let operation = if must_exist { Operation::List } else { Operation::Create };
+    let refused = |error| unreachable_directory(operation, directory, error);
+    let absolute = absolute(directory, operation)?;
     if !must_exist {
         // With the folder of the objects: a put that made it and was cut off before it was durable
         // would leave that to nobody.
@@ -79,10 +71,7 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         }
         found => found.map_err(refused)?,
     };
-    if !canonical.is_dir() {
-        return Err(refused(io::ErrorKind::NotADirectory.into()));
-    }
-    let prefix = prefix_of(&canonical, directory)?;
+    let location = located(&canonical, directory, operation)?;
     let parent = canonical.parent().unwrap_or(&canonical);
     // Whoever made them, also a process that was killed before it made them durable: what the log
     // acknowledges must not be lost together with its directory.
@@ -93,12 +82,102 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
             synced => synced.map_err(refused)?,
         }
     }
-    let store = LocalFileSystem::new_with_prefix(parent).map_err(|error| Error::Store {
+    Ok(location)
+}
+
+/// The log in a local directory, for who only reads it: as [`open_local`], but nothing is made, and
+/// nothing made durable. Of a directory that is missing it is a log of nothing, until somebody makes
+/// the directory; with `must_exist` it fails.
+///
+/// # Errors
+///
+/// As [`open_local`].
+///
+/// ```
+/// let parent = tempfile::tempdir().unwrap();
+/// let location = sealog_shell::read_local(parent.path().join("log"), false).unwrap();
+/// assert_eq!(location.prefix.as_str(), "log");
+/// assert!(!parent.path().join("log").exists());
+/// ```
+pub fn read_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<Location, Error> {
+    let directory = directory.as_ref();
+    let absolute = absolute(directory, Operation::List)?;
+    match absolute.canonicalize() {
+        Ok(canonical) => located(&canonical, directory, Operation::List),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match must_exist {
+            true => Err(Error::Missing { prefix: directory.to_string_lossy().into() }),
+            false => not_there_yet(&absolute, directory, error),
+        },
+        Err(error) => Err(unreachable_directory(Operation::List, directory, error)),
+    }
+}
+
+/// What `directory` is without regard to what is there. Its name is looked at before anything is
+/// made: one that is none for a prefix must not leave a directory behind.
+fn absolute(directory: &FilePath, operation: Operation) -> Result<PathBuf, Error> {
+    let absolute = std::path::absolute(directory)
+        .map_err(|error| unreachable_directory(operation, directory, error))?;
+    if absolute.file_name().is_some() {
+        prefix_of(&absolute, directory)?;
+    }
+    Ok(absolute)
+}
+
+/// The log in a directory that is there.
+fn located(
+    canonical: &FilePath,
+    directory: &FilePath,
+    operation: Operation,
+) -> Result<Location, Error> {
+    if !canonical.is_dir() {
+        let error = io::ErrorKind::NotADirectory.into();
+        return Err(unreachable_directory(operation, directory, error));
+    }
+    let prefix = prefix_of(canonical, directory)?;
+    let store = durable_files(canonical.parent().unwrap_or(canonical), directory)?;
+    Ok(Location { store: Arc::new(store), prefix })
+}
+
+/// The log in a directory that is not there, seen from what is there of its path.
+fn not_there_yet(
+    absolute: &FilePath,
+    directory: &FilePath,
+    error: io::Error,
+) -> Result<Location, Error> {
+    let refused = |error| unreachable_directory(Operation::List, directory, error);
+    let prefix = prefix_of(absolute, directory)?;
+    let parent = absolute.parent().unwrap_or(absolute);
+    let Some(there) = parent.ancestors().find(|ancestor| ancestor.is_dir()) else {
+        return Err(refused(error));
+    };
+    let mut missing = Vec::new();
+    for part in parent.strip_prefix(there).into_iter().flat_map(FilePath::components) {
+        match part {
+            Component::Normal(name) if name.to_str().is_some() => missing.extend(name.to_str()),
+            // What `..` leads to is not known before there is something to go up from.
+            _ => return Err(refused(error)),
+        }
+    }
+    let store = durable_files(&there.canonicalize().map_err(refused)?, directory)?;
+    Ok(Location { store: Arc::new(PrefixStore::new(store, Path::from_iter(missing))), prefix })
+}
+
+fn durable_files(root: &FilePath, directory: &FilePath) -> Result<Durable<LocalFileSystem>, Error> {
+    let store = LocalFileSystem::new_with_prefix(root).map_err(|error| Error::Store {
         operation: Operation::List,
         key: directory.to_string_lossy().into(),
         source: store_error(Operation::List, error),
     })?;
-    Ok(Location { store: Arc::new(Durable::new(store.with_fsync(true))), prefix })
+    Ok(Durable::new(store.with_fsync(true)))
+}
+
+fn unreachable_directory(operation: Operation, directory: &FilePath, error: io::Error) -> Error {
+    let cause = Box::<dyn std::error::Error + Send + Sync>::from(error);
+    Error::Store {
+        operation,
+        key: directory.to_string_lossy().into(),
+        source: StoreError::with_cause(StoreErrorKind::Refused, cause),
+    }
 }
 
 /// The log at a URL: `file:///directory` as with [`open_local`], `s3://bucket/prefix`,
@@ -125,6 +204,27 @@ pub fn open_url(
     options: Vec<(String, String)>,
     must_exist: bool,
 ) -> Result<Location, Error> {
+    at_url(url, options, |directory| open_local(directory, must_exist))
+}
+
+/// The log at a URL, for who only reads it: as [`open_url`], with [`read_local`] for `file://`.
+///
+/// # Errors
+///
+/// As [`open_url`].
+pub fn read_url(
+    url: &str,
+    options: Vec<(String, String)>,
+    must_exist: bool,
+) -> Result<Location, Error> {
+    at_url(url, options, |directory| read_local(directory, must_exist))
+}
+
+fn at_url(
+    url: &str,
+    options: Vec<(String, String)>,
+    at_directory: impl FnOnce(PathBuf) -> Result<Location, Error>,
+) -> Result<Location, Error> {
     let parsed = Url::parse(url).map_err(|error| invalid_url(&without_secrets(url), error))?;
     // What errors show of it: passwords do not belong there.
     let mut shown = parsed.clone();
@@ -144,7 +244,7 @@ pub fn open_url(
         let directory = parsed
             .to_file_path()
             .map_err(|()| invalid_url(shown, "it names no directory of this system"))?;
-        return open_local(directory, must_exist);
+        return at_directory(directory);
     }
     let prefix = Prefix::new(path.as_ref())
         .map_err(|_| invalid_url(shown, format!("{:?} is no prefix", path.as_ref())))?;
@@ -289,140 +389,4 @@ pub(crate) fn sync_directory(_: &FilePath) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(url: &str) -> Result<Location, Error> {
-        open_url(url, Vec::new(), false)
-    }
-
-    #[test]
-    fn a_directory_and_its_url_name_the_same_log() {
-        let parent = tempfile::tempdir().unwrap();
-        let directory = parent.path().join("logs/a");
-        let local = open_local(&directory, false).unwrap();
-        assert!(directory.is_dir());
-        let url = Url::from_directory_path(&directory).unwrap();
-        let by_url = at(url.as_str()).unwrap();
-        assert_eq!(local.prefix, by_url.prefix);
-        assert_eq!(local.prefix.as_str(), "a");
-        assert_eq!(local.store.to_string(), by_url.store.to_string());
-        assert!(local.store.to_string().contains("/logs"), "{}", local.store);
-        for location in [local, by_url] {
-            let described = format!("{:?}", location.store);
-            assert!(described.contains("fsync: true"), "{described}");
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_symbolic_link_to_a_directory_names_the_directory() {
-        let parent = tempfile::tempdir().unwrap();
-        open_local(parent.path().join("real"), false).unwrap();
-        std::os::unix::fs::symlink(parent.path().join("real"), parent.path().join("link")).unwrap();
-        let location = open_local(parent.path().join("link"), false).unwrap();
-        assert_eq!(location.prefix.as_str(), "real");
-    }
-
-    #[test]
-    fn with_must_exist_a_missing_directory_is_missing_and_stays_so() {
-        let parent = tempfile::tempdir().unwrap();
-        let directory = parent.path().join("a");
-        let error = open_local(&directory, true).unwrap_err();
-        assert!(matches!(error, Error::Missing { .. }), "{error}");
-        assert!(error.to_string().contains(directory.to_str().unwrap()), "{error}");
-        assert!(!directory.exists());
-    }
-
-    #[test]
-    fn a_directory_that_cannot_be_made_is_named() {
-        let parent = tempfile::tempdir().unwrap();
-        let file = parent.path().join("file");
-        std::fs::write(&file, "taken").unwrap();
-        for directory in [file.clone(), file.join("log")] {
-            let error = open_local(&directory, false).unwrap_err();
-            assert!(matches!(error, Error::Store { .. }), "{error}");
-            assert!(!error.is_retryable());
-            assert!(error.to_string().contains(directory.to_str().unwrap()), "{error}");
-        }
-        assert_eq!(std::fs::read(&file).unwrap(), b"taken");
-    }
-
-    #[test]
-    fn a_directory_whose_name_is_no_prefix_is_refused_and_not_made() {
-        let parent = tempfile::tempdir().unwrap();
-        let directory = parent.path().join("my log");
-        let error = open_local(&directory, false).unwrap_err();
-        assert!(matches!(error, Error::InvalidOptions { option: "directory", .. }), "{error}");
-        assert!(error.to_string().contains("my log"), "{error}");
-        assert!(!directory.exists());
-        assert!(matches!(
-            open_local("/", false),
-            Err(Error::InvalidOptions { option: "directory", .. })
-        ));
-    }
-
-    #[test]
-    fn a_url_that_names_no_log_is_refused_with_its_text_and_without_its_password() {
-        for url in [
-            "nonsense",
-            "ftp://host/prefix",
-            "memory:///",
-            "memory:///a%20b",
-            "http://host/prefix",
-            "file://host/prefix",
-        ] {
-            let error = at(url).unwrap_err();
-            assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{url}: {error}");
-            assert!(error.to_string().contains(url), "{url}: {error}");
-        }
-        let error = at("https://name:secret@host/prefix?token=secret").unwrap_err();
-        assert!(!error.to_string().contains("secret"), "{error}");
-        let error = at("s3://name:secret@a bucket/prefix?token=secret").unwrap_err();
-        assert!(!error.to_string().contains("secret"), "{error}");
-    }
-
-    #[test]
-    fn a_url_with_a_fragment_or_a_query_names_no_other_log() {
-        let parent = tempfile::tempdir().unwrap();
-        let base = Url::from_directory_path(parent.path()).unwrap();
-        let base = base.as_str();
-        let urls = [format!("{base}log#2"), format!("{base}log?2"), "memory:///log#2".into()];
-        for url in urls.iter().map(String::as_str).chain(["s3://bucket/log#2"]) {
-            let error = at(url).unwrap_err();
-            assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");
-        }
-        assert!(!parent.path().join("log").exists());
-    }
-
-    #[cfg(not(feature = "aws"))]
-    #[test]
-    fn a_store_that_is_not_built_in_names_its_feature() {
-        let error = at("s3://bucket/prefix").unwrap_err().to_string();
-        assert!(error.contains("feature \"aws\""), "{error}");
-    }
-
-    #[cfg(feature = "aws")]
-    #[test]
-    fn a_bucket_is_opened_with_the_options_given() {
-        let options = |list: &[(&str, &str)]| {
-            list.iter().map(|(k, v)| (String::from(*k), String::from(*v))).collect::<Vec<_>>()
-        };
-        let known = options(&[
-            ("aws_region", "eu-central-1"),
-            ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
-            ("aws_allow_http", "true"),
-            ("aws_profile", "ignored"),
-        ]);
-        let location = open_url("s3://bucket/logs/a", known, false).unwrap();
-        assert_eq!(location.prefix.as_str(), "logs/a");
-        assert!(location.store.to_string().contains("bucket"), "{}", location.store);
-        let described = format!("{:?}", location.store);
-        assert!(described.contains("max_retries: 2"), "{described}");
-        let wrong = options(&[("aws_allow_http", "perhaps")]);
-        let error = open_url("s3://bucket/logs/a", wrong, false).unwrap_err();
-        assert!(matches!(error, Error::InvalidOptions { option: "url", .. }), "{error}");
-        assert!(error.to_string().contains("perhaps"), "{error}");
-        assert!(open_url("s3://bucket", Vec::new(), false).is_err());
-    }
-}
+mod tests;

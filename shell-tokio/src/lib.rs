@@ -43,11 +43,11 @@
 //! # }
 //! ```
 //!
-//! [`Wal`] is the handle: cheap to clone, for any number of tasks. One task of its own, the
-//! actor, owns the state machine of `sealog-core` that holds all the rules; handles send it
-//! commands, and requests to the store run in tasks beside it. Reads go to the store directly and
-//! do not hold up appends. [`Wal::read`] reads one region, and [`Wal::replay`] many in one pass over
-//! the objects, for an engine that starts.
+//! [`Wal`] is the handle: cheap to clone, for any number of tasks. One task of its own, the actor,
+//! owns the state machine of `sealog-core` that holds all the rules; handles send it commands, and
+//! requests to the store run in tasks beside it. Reads go to the store directly and do not hold up
+//! appends. [`Wal::read`] reads one region, and [`Wal::replay`] many in one pass over the objects,
+//! for an engine that starts.
 //!
 //! Acknowledged means durable unless [`Options::ack_mode`] is [`AckMode::Enqueued`]: then an append
 //! returns on admission with its id, and [`Wal::wait_durable`] says when it is durable. A crash can
@@ -59,7 +59,8 @@
 //! meanwhile. How much is waiting is bounded by how much callers submit.
 //!
 //! One writer at a time has a log. A later opening of the same prefix takes it over, and the
-//! earlier one gets [`Error::Fenced`] at its next object.
+//! earlier one gets [`Error::Fenced`] at its next object. A [`Reader`] reads it beside whoever
+//! writes it, and never writes.
 //!
 //! What the log tells the operator goes to `tracing`: events with the target `sealog`, each with
 //! the log's `prefix` and, where there is one, the `key`. That is the feature `tracing`, which is
@@ -68,19 +69,22 @@
 #![doc = include_str!("figures.md")]
 
 mod open;
+mod reader;
 mod runtime;
 mod stream;
 mod submitted;
 mod wal;
 
 pub use object_store;
+pub use reader::Reader;
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
 pub use sealog_core::format::Entry;
+pub use sealog_core::opening::{ObjectKind, ObjectStatus, View, ViewedObject};
 pub use sealog_core::read::{Hole, ReplayFilter};
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
-    AckMode, DecodeError, EntryId, Epoch, Error, Key, ObjectSeq, OnCorruptedSegment, Options,
+    AckMode, DecodeError, EntryId, Epoch, Error, Key, Link, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
 pub use sealog_shell::{DurableWatch, ReadItem, ReplayItem};

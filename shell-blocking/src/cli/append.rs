@@ -1,9 +1,9 @@
 //! `sealog append`: records of files or standard input into regions.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use clap::Args;
@@ -66,7 +66,7 @@ impl Append {
         let of = window.clone();
         signals::listen(move |number| {
             of.close();
-            // Behind what was read by then.
+            // Behind all that was submitted.
             drop(signalled.send(Told::Signal(number)));
         })?;
         let feed = Feed {
@@ -84,15 +84,13 @@ impl Append {
         };
         thread::spawn(move || feed.run(inputs));
 
-        let mut acknowledged = Acknowledged {
-            output,
-            prints_ids: self.ids,
-            window,
-            progress: Progress::bytes(all),
-            records: 0,
-            bytes: 0,
-        };
-        let ended = acknowledged.until_the_end(&told);
+        // It would disturb who types, or who reads ids.
+        let is_in_the_way = all.is_none() && std::io::stdin().is_terminal()
+            || self.ids && output.is_terminal();
+        let progress = if is_in_the_way { Progress::none() } else { Progress::bytes(all) };
+        let mut acknowledged =
+            Acknowledged { output, prints_ids: self.ids, window, progress, records: 0, bytes: 0 };
+        let ended = acknowledged.until_the_end(told);
         acknowledged.window.close();
         // Also after a failure: what is under way runs out.
         let stopped = wal.stop().map_err(Failure::from);
@@ -130,7 +128,10 @@ struct Feed {
 impl Feed {
     fn run(self, inputs: Vec<Input>) {
         let end = inputs.into_iter().try_for_each(|input| self.all_of(input));
-        drop(self.tell.send(Told::End(end)));
+        // Not if it was told to end: what told it also tells how.
+        if !self.window.inside().is_closed {
+            drop(self.tell.send(Told::End(end)));
+        }
     }
 
     fn all_of(&self, input: Input) -> Result<(), Failure> {
@@ -138,9 +139,7 @@ impl Feed {
         while let Some(record) = records.next()? {
             let region = self.target.of(&record).map_err(|what| records.wrong(what))?;
             let bytes = record.len();
-            if !self.window.enter(bytes) {
-                break;
-            }
+            let Some(_turn) = self.window.enter(bytes) else { break };
             let submitted = self.wal.submit(region, record);
             if self.tell.send(Told::Submitted { region, bytes, submitted }).is_err() {
                 break;
@@ -161,15 +160,10 @@ struct Acknowledged<'a> {
 }
 
 impl Acknowledged<'_> {
-    fn until_the_end(&mut self, told: &Receiver<Told>) -> Outcome {
-        let mut exit = Exit::Good;
+    /// Until the input ends, or a signal was heard and all is answered that was submitted.
+    fn until_the_end(&mut self, told: Receiver<Told>) -> Outcome {
         loop {
-            // After a signal the input may go on for ever, and nothing more is read of it.
-            let next = match exit {
-                Exit::Signal(_) => told.try_recv().ok(),
-                _ => told.recv().ok(),
-            };
-            match next {
+            match told.recv().ok() {
                 Some(Told::Submitted { region, bytes, submitted }) => {
                     let id = submitted.wait()?;
                     self.window.leave(bytes);
@@ -180,12 +174,9 @@ impl Acknowledged<'_> {
                         self.print(AppendedId { region: region.0, id: id.0 })?;
                     }
                 }
-                Some(Told::Signal(number)) => exit = Exit::Signal(number),
-                Some(Told::End(end)) => {
-                    end?;
-                    return Ok(exit);
-                }
-                None => return Ok(exit),
+                Some(Told::Signal(number)) => return Ok(Exit::Signal(number)),
+                Some(Told::End(end)) => return end.map(|()| Exit::Good),
+                None => return Ok(Exit::Good),
             }
         }
     }
@@ -202,36 +193,49 @@ impl Acknowledged<'_> {
     }
 }
 
-/// How many bytes are under way; closed when nothing more is to be read.
+/// Bounds how much is under way, and ends it: once it is closed, nothing more is submitted.
 #[derive(Default)]
 struct Window {
-    bytes: Mutex<usize>,
-    left: Condvar,
-    is_closed: AtomicBool,
+    inside: Mutex<Inside>,
+    changed: Condvar,
+    /// Held while a record is submitted and told of.
+    turn: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Inside {
+    bytes: usize,
+    is_closed: bool,
 }
 
 impl Window {
-    /// Waits for room, of which there is some for one record of any size. False if it is closed.
-    fn enter(&self, bytes: usize) -> bool {
-        let inside = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |inside: &mut usize| {
-            *inside > 0 && *inside + bytes > WINDOW_BYTES && !self.is_closed.load(Ordering::SeqCst)
+    /// Waits for room, of which there is some for one record of any size, and gives the turn to
+    /// submit it; none if it is closed.
+    fn enter(&self, bytes: usize) -> Option<MutexGuard<'_, ()>> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |inside: &mut Inside| {
+            !inside.is_closed && inside.bytes > 0 && inside.bytes + bytes > WINDOW_BYTES
         };
-        let mut inside =
-            self.left.wait_while(inside, is_full).unwrap_or_else(PoisonError::into_inner);
-        *inside += bytes;
-        !self.is_closed.load(Ordering::SeqCst)
+        let inside = self.changed.wait_while(self.inside(), is_full);
+        let mut inside = inside.unwrap_or_else(PoisonError::into_inner);
+        inside.bytes += bytes;
+        (!inside.is_closed).then_some(turn)
     }
 
     fn leave(&self, bytes: usize) {
-        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) -= bytes;
-        self.left.notify_all();
+        self.inside().bytes -= bytes;
+        self.changed.notify_all();
     }
 
+    /// Whoever is told of records must go on with that until this returns, or not listen any more.
     fn close(&self) {
-        let _inside = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_closed.store(true, Ordering::SeqCst);
-        self.left.notify_all();
+        self.inside().is_closed = true;
+        self.changed.notify_all();
+        drop(self.turn.lock());
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,12 +6,18 @@
 //! [`location`].
 
 mod append;
+mod demo;
+mod entries;
 mod exit;
+mod held;
 mod input;
 mod location;
 mod options;
 mod output;
 mod progress;
+mod read;
+mod regions;
+mod replay;
 mod shell;
 mod signals;
 
@@ -35,7 +41,12 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Append(Box<append::Append>),
+    Read(read::Read),
+    Replay(replay::Replay),
+    Regions(regions::Regions),
+    Held(held::Held),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -43,7 +54,12 @@ enum Command {
 impl Command {
     fn run(self, output: &mut Output) -> Outcome {
         match self {
+            Command::Demo(command) => command.run(output),
             Command::Append(command) => command.run(output),
+            Command::Read(command) => command.run(output),
+            Command::Replay(command) => command.run(output),
+            Command::Regions(command) => command.run(output),
+            Command::Held(command) => command.run(output),
             Command::Completions(command) => command.run(output),
             Command::Man(command) => command.run(output),
         }

@@ -52,6 +52,12 @@ pub(crate) struct LogOptions {
     /// How many requests a read has under way at once
     #[arg(long, value_name = "N", default_value = "8")]
     read_concurrency: u32,
+    /// How many delete requests run at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    max_deletes_in_flight: u32,
+    /// When an idle log makes an object so that others can be deleted; 0s: never
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    reclaim_interval: Duration,
     /// How long an opening repeats what fails transiently
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     open_timeout: Duration,
@@ -119,6 +125,8 @@ impl LogOptions {
             },
             open_concurrency: self.open_concurrency,
             read_concurrency: self.read_concurrency,
+            max_deletes_in_flight: self.max_deletes_in_flight,
+            reclaim_interval: self.reclaim_interval,
             open_timeout: self.open_timeout,
             open_attempts: self.open_attempts,
             stop_deadline: self.stop_deadline,

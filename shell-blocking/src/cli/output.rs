@@ -3,8 +3,9 @@
 //! Errors and warnings go elsewhere: see [`exit`](super::exit).
 
 use std::fmt;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
@@ -33,6 +34,11 @@ impl Output {
         let stdout = io::stdout();
         let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never;
         Output { to: BufWriter::new(stdout.lock()), format, has_colours }
+    }
+
+    /// Whether a person sees it as it is printed.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
     }
 
     pub(crate) fn format(&self) -> Format {
@@ -169,5 +175,13 @@ impl Cell {
             Some(colour) => cell.fg(colour),
             None => cell,
         }
+    }
+}
+
+/// How long something took, for people.
+pub(crate) fn took(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1000.0),
+        seconds => format!("{seconds:.2} s"),
     }
 }

@@ -21,6 +21,11 @@ impl Progress {
         Progress(bar)
     }
 
+    /// Nothing, where a bar would be in the way.
+    pub(crate) fn none() -> Progress {
+        Progress(ProgressBar::hidden())
+    }
+
     pub(crate) fn add(&self, done: u64) {
         self.0.inc(done);
     }

@@ -2,4 +2,6 @@
 #![cfg(feature = "cli")]
 
 mod append;
+mod crash;
+mod demo;
 mod program;

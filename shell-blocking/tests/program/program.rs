@@ -30,21 +30,7 @@ pub(crate) fn run_with(
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     input: &[u8],
 ) -> Ran {
-    let mut child = start(command(arguments));
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // From a thread: it may print before it has read all.
-    let feed = std::thread::spawn(move || {
-        // It may end without reading all.
-        let _ = stdin.write_all(&input);
-    });
-    let output = child.wait_with_output().unwrap();
-    feed.join().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::of(start(command(arguments)), input)
 }
 
 pub(crate) fn start(mut command: Command) -> Child {
@@ -52,6 +38,24 @@ pub(crate) fn start(mut command: Command) -> Child {
 }
 
 impl Ran {
+    /// Of a program that was started, once it ended.
+    pub(crate) fn of(mut child: Child, input: &[u8]) -> Ran {
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // From a thread: it may print before it has read all.
+        let feed = std::thread::spawn(move || {
+            // It may end without reading all.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().unwrap();
+        feed.join().unwrap();
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// Its output, after it ended well and complained of nothing.
     #[track_caller]
     pub(crate) fn good(self) -> String {

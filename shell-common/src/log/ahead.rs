@@ -9,14 +9,15 @@ use std::task::{Context, Poll, ready};
 
 use sealog_core::format::Entry;
 use sealog_core::read::{
-    ObjectRead, ObjectReadEffect, PlannedObject, ReplayFilter, SegmentOutcome, SegmentReadEvent,
+    ObjectRead, ObjectReadEffect, PlannedObject, ReadPlan, ReplayFilter, ReplayPlan,
+    SegmentOutcome, SegmentReadEvent,
 };
-use sealog_core::{EntryId, Error, Event, ObjectSeq, RegionId, Writer};
+use sealog_core::{EntryId, Error, ObjectSeq, RegionId};
 use tokio::sync::oneshot;
 
-use super::actor::{Control, Waiter};
+use super::Runtime;
 use super::read::ReplayItem;
-use super::{Log, Runtime};
+use super::source::Source;
 use crate::carry_out;
 
 /// What is to be planned.
@@ -28,19 +29,38 @@ pub(crate) enum Wanted {
 }
 
 /// A part of what is wanted, and the rest.
-struct Page {
+pub(crate) struct Page {
     objects: Vec<PlannedObject>,
     rest: Option<Wanted>,
 }
 
-/// How many segments are planned, or looked at, at once: the actor does it between appends.
+/// How many segments are planned, or looked at, at once: an actor does it between appends.
 const PAGE: usize = 256;
 
+/// Whoever knows which objects hold what is wanted.
+pub(crate) trait Planner {
+    fn plan_read(
+        &self,
+        region: RegionId,
+        from: EntryId,
+        through: Option<EntryId>,
+        at_most: usize,
+    ) -> Result<ReadPlan, Error>;
+
+    fn plan_replay(
+        &self,
+        filter: &ReplayFilter,
+        from: ObjectSeq,
+        through: Option<ObjectSeq>,
+        at_most: usize,
+    ) -> Result<ReplayPlan, Error>;
+}
+
 impl Wanted {
-    fn page(self, writer: &Writer<Waiter>) -> Result<Page, Error> {
+    pub(crate) fn page(self, planner: &impl Planner) -> Result<Page, Error> {
         match self {
             Wanted::Region { region, from, through } => {
-                let plan = writer.plan_read(region, from, through, PAGE)?;
+                let plan = planner.plan_read(region, from, through, PAGE)?;
                 let through = Some(plan.through);
                 Ok(Page {
                     objects: plan.segments.into_iter().map(PlannedObject::from).collect(),
@@ -48,7 +68,7 @@ impl Wanted {
                 })
             }
             Wanted::Regions { filter, from, through } => {
-                let plan = writer.plan_replay(&filter, from, through, PAGE)?;
+                let plan = planner.plan_replay(&filter, from, through, PAGE)?;
                 let through = Some(plan.through);
                 Ok(Page {
                     objects: plan.objects,
@@ -62,7 +82,7 @@ impl Wanted {
 /// A read under way. It holds what was read of as many objects as may be read at once, the one
 /// that is being yielded included.
 pub(crate) struct Ahead<R: Runtime> {
-    log: Log<R>,
+    source: Source<R>,
     plan: Plan,
     /// Planned and not begun, in order.
     planned: VecDeque<PlannedObject>,
@@ -76,7 +96,7 @@ pub(crate) struct Ahead<R: Runtime> {
 }
 
 enum Plan {
-    /// The actor was asked for the next page.
+    /// The source was asked for the next page.
     Asked(oneshot::Receiver<Result<Page, Error>>),
     /// There is another page.
     More(Wanted),
@@ -85,11 +105,10 @@ enum Plan {
 }
 
 impl<R: Runtime> Ahead<R> {
-    pub(crate) fn new(log: Log<R>, wanted: Wanted) -> Ahead<R> {
-        let plan = ask_for_page(&log, wanted);
+    pub(crate) fn new(source: Source<R>, wanted: Wanted) -> Ahead<R> {
         Ahead {
-            log,
-            plan,
+            plan: Plan::Asked(source.page(wanted)),
+            source,
             planned: VecDeque::new(),
             running: VecDeque::new(),
             outcomes: Vec::new().into_iter(),
@@ -98,8 +117,8 @@ impl<R: Runtime> Ahead<R> {
         }
     }
 
-    pub(crate) fn log(&self) -> &Log<R> {
-        &self.log
+    pub(crate) fn source(&self) -> &Source<R> {
+        &self.source
     }
 
     /// The next item. An error is the last one.
@@ -149,16 +168,16 @@ impl<R: Runtime> Ahead<R> {
 
     /// Begins to read objects, as many as may be read at once.
     fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
-        let at_once = self.log.options().read_concurrency as usize;
+        let at_once = self.source.options().read_concurrency as usize;
         while self.running.len() < at_once {
             if let Some(planned) = self.planned.pop_front() {
-                let work = read(self.log.clone(), planned);
-                self.running.push_back(self.log.runtime().spawn(work));
+                let work = read(self.source.clone(), planned);
+                self.running.push_back(self.source.runtime().spawn(work));
                 continue;
             }
             match std::mem::replace(&mut self.plan, Plan::Ended) {
                 Plan::Ended => break,
-                Plan::More(wanted) => self.plan = ask_for_page(&self.log, wanted),
+                Plan::More(wanted) => self.plan = Plan::Asked(self.source.page(wanted)),
                 Plan::Asked(mut answer) => match Pin::new(&mut answer).poll(cx) {
                     Poll::Pending => {
                         self.plan = Plan::Asked(answer);
@@ -176,21 +195,16 @@ impl<R: Runtime> Ahead<R> {
     }
 }
 
-fn ask_for_page<R: Runtime>(log: &Log<R>, wanted: Wanted) -> Plan {
-    let (reply, answer) = oneshot::channel();
-    let asked = Control::asking(move |writer| wanted.page(writer), reply);
-    // If the log is gone, the reply is dropped and the answer says so.
-    drop(log.send(asked));
-    Plan::Asked(answer)
-}
+pub(crate) type Outcomes = Vec<(RegionId, SegmentOutcome)>;
 
-type Outcomes = Vec<(RegionId, SegmentOutcome)>;
-
-/// Drives the reading of one object, and tells the writer what came of it.
-async fn read<R: Runtime>(log: Log<R>, planned: PlannedObject) -> Outcomes {
-    let runtime = log.runtime();
+/// Drives the reading of one object, and tells the source what came of it.
+async fn read<R: Runtime>(source: Source<R>, planned: PlannedObject) -> Outcomes {
+    if source.is_gone(planned.object) {
+        return Vec::new();
+    }
+    let runtime = source.runtime();
     let began = runtime.now();
-    let options = log.options();
+    let options = source.options();
     let mut read = ObjectRead::new(planned, options.on_corrupted_segment, options.request_timeout);
     let mut outcomes = Vec::new();
     // It always waits for what it asked for last, and that was answered, until it is done.
@@ -198,25 +212,15 @@ async fn read<R: Runtime>(log: Log<R>, planned: PlannedObject) -> Outcomes {
         match effect {
             ObjectReadEffect::Storage(effect) => {
                 let time_limit = runtime.sleep(effect.time_limit());
-                let answer = carry_out(log.store(), effect, time_limit).await;
+                let answer = carry_out(source.store(), effect, time_limit).await;
                 read.handle(SegmentReadEvent::Storage(answer));
             }
             ObjectReadEffect::AskWriter(segment) => {
-                let asked = log.request(|reply| {
-                    let waiter = Waiter::Verdict(reply);
-                    Control::Event(Event::SegmentReadFailed { segment, waiter })
-                });
-                read.handle(SegmentReadEvent::Verdict(asked.await.ok().flatten()));
+                read.handle(SegmentReadEvent::Verdict(source.verdict(segment).await));
             }
             ObjectReadEffect::Done(done) => outcomes = done,
         }
     }
-    let tell = |event| drop(log.send(Control::Event(event)));
-    for (_, outcome) in &outcomes {
-        if let SegmentOutcome::Hole(hole) = outcome {
-            tell(Event::HoleFound(hole.clone()));
-        }
-    }
-    tell(Event::ReadFinished { took: runtime.now().since(began), refetched: read.refetched() });
+    source.tell(&outcomes, runtime.now().since(began), read.refetched());
     outcomes
 }

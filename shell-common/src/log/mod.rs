@@ -3,10 +3,13 @@
 
 mod actor;
 mod ahead;
+mod fetch;
 mod opening;
 mod read;
+mod reader;
 mod requests;
 mod runtime;
+mod source;
 mod submission;
 mod watch;
 
@@ -23,16 +26,19 @@ use sealog_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use actor::{Control, Queued, Waiter};
+use source::Source;
 
-pub use opening::open;
+pub use fetch::fetch;
+pub use opening::{open, survey};
 pub use read::{Read, ReadItem, Replay, ReplayItem};
+pub use reader::Reader;
 pub use runtime::Runtime;
 pub use submission::Submission;
 pub use watch::DurableWatch;
 
 /// A handle of an open log, cheap to clone; [`open`] gives the first one. Once the last is dropped,
-/// and with it every [`Read`] and [`Replay`], the log ends as a crash would end it, and whoever waits is
-/// answered.
+/// and with it every [`Read`] and [`Replay`], the log ends as a crash would end it, and whoever
+/// waits is answered.
 ///
 /// Handles send commands to the log's actor. A method whose actor is gone fails with
 /// [`Error::Stopped`] and never hangs. What a call means is said by the shells' `Wal`, which has a
@@ -65,12 +71,12 @@ impl<R: Runtime> Log<R> {
 
     /// Reads a region from `from` on.
     pub fn read(&self, region: RegionId, from: EntryId) -> Read<R> {
-        Read::new(self.clone(), region, from)
+        Read::new(Source::Log(self.clone()), region, from)
     }
 
     /// Reads many regions in one pass.
     pub fn replay(&self, filter: ReplayFilter) -> Replay<R> {
-        Replay::new(self.clone(), filter)
+        Replay::new(Source::Log(self.clone()), filter)
     }
 
     /// Waits until no id of the region at or below `id` waits to become durable.

@@ -10,8 +10,9 @@ use sealog_core::format::Entry;
 use sealog_core::read::{Hole, ReplayFilter};
 use sealog_core::{EntryId, Error, ObjectSeq, RegionId};
 
+use super::Runtime;
 use super::ahead::{Ahead, Wanted};
-use super::{Log, Runtime};
+use super::source::Source;
 
 /// What a read yields.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +32,15 @@ pub enum ReplayItem {
     Hole(Hole),
 }
 
-/// The entries of a region, from [`Log::read`]: a stream of [`ReadItem`]s in the order of their
-/// ids, up to what was durable when the read began (DESIGN.md section 8).
+/// The entries of a region, from [`Log::read`](super::Log::read) or
+/// [`Reader::read`](super::Reader::read): a stream of [`ReadItem`]s in the order of their ids, up
+/// to what was durable, or seen by the reader, when the read began (DESIGN.md section 8).
 ///
 /// It reads several segments ahead, in tasks of its own, from the moment that it is polled first.
-/// It holds a handle of the log, and goes on after a terminal error and after a stop. An error is
-/// the last item. Dropping a future that waits for the next item loses none; dropping the stream
-/// abandons its requests.
+/// It holds a handle of what it reads from, and goes on after a terminal error and after a stop of
+/// a log, and over the collections of whoever writes what a reader sees. An error is the last item.
+/// Dropping a future that waits for the next item loses none; dropping the stream abandons its
+/// requests.
 #[must_use = "a read does nothing unless it is polled"]
 pub struct Read<R: Runtime> {
     region: RegionId,
@@ -45,9 +48,9 @@ pub struct Read<R: Runtime> {
 }
 
 impl<R: Runtime> Read<R> {
-    pub(crate) fn new(log: Log<R>, region: RegionId, from: EntryId) -> Read<R> {
+    pub(crate) fn new(source: Source<R>, region: RegionId, from: EntryId) -> Read<R> {
         let wanted = Wanted::Region { region, from, through: None };
-        Read { region, ahead: Ahead::new(log, wanted) }
+        Read { region, ahead: Ahead::new(source, wanted) }
     }
 }
 
@@ -66,14 +69,15 @@ impl<R: Runtime> Stream for Read<R> {
 impl<R: Runtime> fmt::Debug for Read<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Read")
-            .field("wal", self.ahead.log())
+            .field("of", self.ahead.source())
             .field("region", &self.region)
             .finish_non_exhaustive()
     }
 }
 
-/// The entries of many regions, from [`Log::replay`]: a stream of [`ReplayItem`]s, object by object
-/// in the order in which the log wrote them, up to what was indexed when the replay began.
+/// The entries of many regions, from [`Log::replay`](super::Log::replay) or
+/// [`Reader::replay`](super::Reader::replay): a stream of [`ReplayItem`]s, object by object in the
+/// order in which the log wrote them, up to what was indexed when the replay began.
 ///
 /// It reads several objects ahead, and holds what it read of no more than that. Otherwise as
 /// [`Read`].
@@ -84,11 +88,11 @@ pub struct Replay<R: Runtime> {
 }
 
 impl<R: Runtime> Replay<R> {
-    pub(crate) fn new(log: Log<R>, filter: ReplayFilter) -> Replay<R> {
+    pub(crate) fn new(source: Source<R>, filter: ReplayFilter) -> Replay<R> {
         let filter = Arc::new(filter);
         let (from, through) = (ObjectSeq::ZERO, None);
         let wanted = Wanted::Regions { filter: filter.clone(), from, through };
-        Replay { filter, ahead: Ahead::new(log, wanted) }
+        Replay { filter, ahead: Ahead::new(source, wanted) }
     }
 }
 
@@ -103,7 +107,7 @@ impl<R: Runtime> Stream for Replay<R> {
 impl<R: Runtime> fmt::Debug for Replay<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replay")
-            .field("wal", self.ahead.log())
+            .field("of", self.ahead.source())
             .field("filter", &self.filter)
             .finish_non_exhaustive()
     }

@@ -105,8 +105,10 @@ pub(super) fn a_crash_loses_what_was_not_durable_and_nothing_else<L: Log>() {
     let log: L = open(&stage, options);
     let id = log.append(A, "durable").unwrap();
     log.wait_durable(A, id).unwrap();
+    let puts = stage.count(Asked::Put);
     stage.puts(Reaction::Hang);
     log.append(A, "not yet").unwrap();
+    stage.wait_for(Asked::Put, puts + 1);
     drop(log);
     stage.behave();
     assert_eq!(payloads(&open::<L>(&stage, Options::default()), A), ["durable"]);

@@ -121,9 +121,10 @@ fn react(scene: Arc<Scene>, request: Request) -> BoxFuture<'static, Result<()>> 
     if request.moment == Moment::After {
         return async { Ok(()) }.boxed();
     }
-    scene.asked[request.asked as usize].fetch_add(1, Ordering::SeqCst);
     let rule = scene.rule.lock().unwrap().clone();
     let reaction = rule(request.asked);
+    // Last, so that whoever waits for it may change the rule.
+    scene.asked[request.asked as usize].fetch_add(1, Ordering::SeqCst);
     async move {
         let there = || request.key.clone();
         match reaction {
