@@ -85,8 +85,8 @@ impl Append {
         thread::spawn(move || feed.run(inputs));
 
         // It would disturb who types, or who reads ids.
-        let is_in_the_way = all.is_none() && std::io::stdin().is_terminal()
-            || self.ids && output.is_terminal();
+        let is_in_the_way =
+            all.is_none() && std::io::stdin().is_terminal() || self.ids && output.is_terminal();
         let progress = if is_in_the_way { Progress::none() } else { Progress::bytes(all) };
         let mut acknowledged =
             Acknowledged { output, prints_ids: self.ids, window, progress, records: 0, bytes: 0 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use sealog_blocking::{EntryId, Entry, Hole, Reader, RegionId};
+use sealog_blocking::{Entry, EntryId, Hole, Reader, RegionId};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure, warn};
@@ -123,12 +123,7 @@ impl Printer<'_> {
         match self.form {
             Form::Json => self.output.json(&ShownHole {
                 region: region.0,
-                hole: Lost {
-                    key: key.as_str(),
-                    min_id: min_id.0,
-                    max_id: max_id.0,
-                    error: error.to_string(),
-                },
+                hole: Lost { key, min_id: min_id.0, max_id: max_id.0, error: error.to_string() },
             }),
             Form::Table => {
                 let lost = format!("hole: lost through {max_id}, {key} is damaged: {error}");
@@ -151,7 +146,11 @@ impl Printer<'_> {
             self.has_head = true;
             self.output.line(format_args!("{:>8}  {:>16}  payload", "region", "id"))?;
         }
-        self.output.line(format_args!("{region:>8}  {id:>16}  {text}", region = region.0, id = id.0))
+        self.output.line(format_args!(
+            "{region:>8}  {id:>16}  {text}",
+            region = region.0,
+            id = id.0
+        ))
     }
 }
 

@@ -64,14 +64,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let kind = kind_of(&error);
-        match error {
-            // The program has no `must_exist` to tell of.
-            Error::Missing { prefix } => Failure::Usage(format!(
-                "there is no log at {prefix:?}: nothing is stored there. Check the location"
-            )),
-            error => kind(error.to_string()),
-        }
+        kind_of(&error)(error.to_string())
     }
 }
 

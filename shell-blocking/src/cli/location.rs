@@ -1,7 +1,8 @@
 //! Where a log is, as a person says it.
 
 use clap::Args;
-use sealog_shell::{Location, environment, open_local, open_url};
+use sealog_blocking::{Error, Options, Reader};
+use sealog_shell::{Location, environment, open_local, open_url, read_local, read_url};
 
 use crate::cli::exit::Failure;
 
@@ -21,26 +22,65 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// The location of a log that is only read: nothing is made there, and one that is missing is a
-    /// failure. (That nothing is stored at one that is there, only an opening can tell.)
-    pub(crate) fn existing(&self) -> Result<Location, Failure> {
-        self.open(true)
+    /// A reader of the log. A location that holds none is a failure.
+    pub(crate) fn reader(&self) -> Result<Reader, Failure> {
+        let Location { store, prefix } = self.existing()?;
+        let options = Options { must_exist: true, ..Options::default() };
+        Reader::open(store, prefix.as_str(), options).map_err(|error| self.failed(error))
     }
 
-    /// The location; a directory that is missing is made, unless it `must_exist`.
+    /// The location of a log that is only read: nothing is made there, and a directory that is
+    /// missing is a failure. (That nothing is stored at one that is there, only an opening can tell.)
+    pub(crate) fn existing(&self) -> Result<Location, Failure> {
+        self.locate(|path| read_local(path, true), |url, settings| read_url(url, settings, true))
+    }
+
+    /// The location of a log that is written; a directory that is missing is made, unless it
+    /// `must_exist`.
     pub(crate) fn open(&self, must_exist: bool) -> Result<Location, Failure> {
-        if !self.is_url() {
-            return match self.store.first() {
-                Some((key, _)) => {
-                    Err(Failure::usage(format!("--store {key}: a directory has no settings")))
-                }
-                None => Ok(open_local(&self.location, must_exist)?),
-            };
+        self.locate(
+            |path| open_local(path, must_exist),
+            |url, settings| open_url(url, settings, must_exist),
+        )
+    }
+
+    fn locate(
+        &self,
+        local: impl Fn(&str) -> Result<Location, Error>,
+        url: impl Fn(&str, Vec<(String, String)>) -> Result<Location, Error>,
+    ) -> Result<Location, Failure> {
+        let located = if self.is_url() {
+            self.known_settings()?;
+            // Later ones count.
+            let settings = environment().into_iter().chain(self.store.iter().cloned()).collect();
+            url(&self.location, settings)
+        } else if let Some((key, _)) = self.store.first() {
+            return Err(Failure::usage(format!("--store {key}: a directory has no settings")));
+        } else {
+            local(&self.location)
+        };
+        located.map_err(|error| self.failed(error))
+    }
+
+    /// What an opening failed with, for a person who named the log in this way.
+    pub(crate) fn failed(&self, error: Error) -> Failure {
+        match error {
+            Error::Missing { .. } => Failure::Usage(format!(
+                "there is no log at {}: nothing is stored there. Check the location",
+                self.shown()
+            )),
+            error => error.into(),
         }
-        self.known_settings()?;
-        // Later ones count.
-        let settings = environment().into_iter().chain(self.store.iter().cloned()).collect();
-        Ok(open_url(&self.location, settings, must_exist)?)
+    }
+
+    /// Without what may be a secret.
+    fn shown(&self) -> &str {
+        let end = self.location.find('?').filter(|_| self.is_url());
+        let shown = &self.location[..end.unwrap_or(self.location.len())];
+        match shown.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) {
+            Some((_, rest)) => rest,
+            None => shown,
+        }
     }
 
     fn is_url(&self) -> bool {

@@ -101,7 +101,8 @@ impl LogOptions {
         options.validate()?;
         show_notices();
         let location = at.open(options.must_exist)?;
-        Ok(Wal::open(location.store, location.prefix.as_str(), options)?)
+        Wal::open(location.store, location.prefix.as_str(), options)
+            .map_err(|error| at.failed(error))
     }
 
     pub(crate) fn options(&self) -> Options {

@@ -86,7 +86,7 @@ fn held(view: &View) -> BTreeMap<RegionId, Held> {
                 objects: 0,
             });
             held.entries += visible(meta.min_id, meta.max_id, meta.count.into(), first);
-            held.bytes += u64::from(meta.length);
+            held.bytes += meta.length;
             held.last_id = meta.max_id.0;
             held.objects += 1;
         }

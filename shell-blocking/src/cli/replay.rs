@@ -32,9 +32,8 @@ impl Replay {
     pub(crate) fn run(self, output: &mut Output) -> Outcome {
         let begin = EntryId(self.from);
         let reader = self.at.reader()?;
-        let is_wanted = |region: RegionId| {
-            self.regions.is_empty() || self.regions.contains(&region.0)
-        };
+        let is_wanted =
+            |region: RegionId| self.regions.is_empty() || self.regions.contains(&region.0);
         let infos = reader.regions();
         let wanted = infos.iter().filter(|info| is_wanted(info.region));
         let bytes = wanted.clone().map(|info| info.bytes).sum();
