@@ -27,7 +27,7 @@ use crate::types::{EntryId, Link, ObjectSeq, RegionId};
 #[cfg(doc)]
 use crate::opening::Survey;
 
-pub use plan::likely_header;
+pub use plan::{likely_behind, likely_header};
 pub use salvage::Salvage;
 pub use signs::{SignOfWriter, signs};
 

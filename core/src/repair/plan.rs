@@ -97,24 +97,39 @@ impl Repair {
 pub fn likely_header(survey: &Survey, sequence: ObjectSeq) -> Header {
     let headers = || survey.objects.iter().filter_map(|object| object.header);
     let age = |header: &Header| (header.epoch, header.sequence);
-    let names_it = |header: &Header| {
-        let link = header.predecessor.filter(|_| header.sequence > sequence)?;
-        (link.sequence == sequence).then_some((age(header), link.epoch))
-    };
-    let named = headers().filter_map(|header| names_it(&header)).max().map(|(_, epoch)| epoch);
+    let named = named_epoch(survey, sequence);
     let is_before = |header: &Header| {
         header.sequence < sequence
             && !header.links_to_itself()
             && named.is_none_or(|epoch| header.epoch <= epoch)
     };
     let before = headers().filter(is_before).max_by_key(age);
-    let epoch = named.or(before.map(|header| header.epoch));
+    likely_behind(survey, sequence, before.map(|header| header.link()))
+}
+
+/// What the header of the object at `sequence` probably said if it named this predecessor: the epoch
+/// by which a later object names it, else that of the predecessor, and the lowest boundary that it
+/// can have carried.
+pub fn likely_behind(survey: &Survey, sequence: ObjectSeq, predecessor: Option<Link>) -> Header {
+    let is_it = |header: &Header| Some(header.link()) == predecessor;
+    let before = survey.objects.iter().filter_map(|object| object.header).find(is_it);
+    let epoch = named_epoch(survey, sequence).or(predecessor.map(|link| link.epoch));
     Header {
         sequence,
         epoch: epoch.unwrap_or(Epoch::claimed_at(sequence)),
-        predecessor: before.map(|header| header.link()),
+        predecessor,
         boundary: before.map_or(ObjectSeq::ZERO, |header| whole(survey, header)),
     }
+}
+
+/// The epoch by which the latest of the objects that name this one does.
+fn named_epoch(survey: &Survey, sequence: ObjectSeq) -> Option<Epoch> {
+    let names_it = |header: Header| {
+        let link = header.predecessor.filter(|_| header.sequence > sequence)?;
+        (link.sequence == sequence).then_some(((header.epoch, header.sequence), link.epoch))
+    };
+    let headers = survey.objects.iter().filter_map(|object| object.header);
+    headers.filter_map(names_it).max().map(|(_, epoch)| epoch)
 }
 
 /// The lowest boundary that an object behind this one can carry and be complete: what is not there

@@ -4,4 +4,9 @@
 mod append;
 mod crash;
 mod demo;
+mod inspect;
+mod log;
 mod program;
+mod quarantine;
+mod report;
+mod verify;
