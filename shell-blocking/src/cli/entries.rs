@@ -144,10 +144,10 @@ impl Printer<'_> {
     fn row(&mut self, region: RegionId, id: EntryId, text: &str) -> io::Result<()> {
         if !self.has_head {
             self.has_head = true;
-            self.output.line(format_args!("{:>8}  {:>16}  payload", "region", "id"))?;
+            self.output.line(format_args!("{:<8}  {:>16}  payload", "region", "id"))?;
         }
         self.output.line(format_args!(
-            "{region:>8}  {id:>16}  {text}",
+            "{region:<8}  {id:>16}  {text}",
             region = region.0,
             id = id.0
         ))

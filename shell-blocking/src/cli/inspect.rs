@@ -49,13 +49,10 @@ fn head(survey: &Survey) -> String {
         .filter(|object| selection.chain.binary_search(&object.sequence).is_ok())
         .filter_map(|object| Some(object.header?.epoch))
         .collect();
-    let count = |number: usize, what: &str| {
-        format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-    };
     format!(
         "chain {} of {}, tip {tip}, boundary {} (computed {})",
-        count(selection.chain.len(), "object"),
-        count(epochs.len(), "epoch"),
+        survey::counted(selection.chain.len(), "object"),
+        survey::counted(epochs.len(), "epoch"),
         survey::boundary(survey).unwrap_or_default(),
         survey.catalog.boundary(),
     )

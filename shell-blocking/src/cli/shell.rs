@@ -38,7 +38,9 @@ impl Man {
     pub(crate) fn run(self, output: &mut Output) -> Outcome {
         let Some(directory) = self.directory else {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Program::command()).render(&mut page)?;
+            // There is no page on it.
+            let program = Program::command().disable_help_subcommand(true);
+            clap_mangen::Man::new(program).render(&mut page)?;
             output.bytes(&page)?;
             return Ok(Exit::Good);
         };

@@ -80,6 +80,11 @@ pub(crate) fn region(region: RegionId) -> String {
     }
 }
 
+/// A number of things.
+pub(crate) fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The boundary that the tip carries.
 pub(crate) fn boundary(survey: &Survey) -> Option<u64> {
     let tip = survey.objects.iter().find(|object| is_tip(survey, object))?;

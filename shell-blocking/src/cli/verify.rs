@@ -168,9 +168,10 @@ struct Summary {
 impl Summary {
     fn text(&self) -> String {
         let Summary { objects, problems } = self;
+        let objects = survey::counted(*objects, "object");
         match problems {
-            0 => format!("{objects} objects, no problem"),
-            _ => format!("{objects} objects, {problems} problems"),
+            0 => format!("{objects}, no problem"),
+            _ => format!("{objects}, {}", survey::counted(*problems, "problem")),
         }
     }
 }

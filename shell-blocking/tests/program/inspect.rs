@@ -4,7 +4,7 @@ use expect_test::expect;
 use sealog_core::RegionId;
 use serde_json::Value;
 
-use crate::log::{Log, make};
+use crate::made::{Log, make};
 use crate::program::run;
 
 fn inspect(log: &Log) -> (Option<i32>, Vec<Value>, String) {
@@ -68,7 +68,8 @@ fn for_people_there_is_a_table_below_the_chain_in_a_line() {
          10      9  release  chain           9:9          3  -              0    183 B
          11      9  data     orphan          10:9         3  9              1    172 B
          12      9  data     chain           10:9         3  9              1    172 B
-         13      9  carrier  chain (tip)     12:9         9  -              0     90 B"#]].assert_eq(&table.join("\n"));
+         13      9  carrier  chain (tip)     12:9         9  -              0     90 B"#]]
+    .assert_eq(&table.join("\n"));
 }
 
 #[test]

@@ -4,9 +4,14 @@
 mod append;
 mod crash;
 mod demo;
+mod generated;
+mod held;
 mod inspect;
-mod log;
+mod logs;
+mod made;
 mod program;
 mod quarantine;
+mod reading;
 mod report;
+mod s3;
 mod verify;

@@ -4,7 +4,7 @@ use sealog_blocking::{EntryId, Options, ReadItem, Wal};
 use sealog_core::RegionId;
 use serde_json::{Value, json};
 
-use crate::log::{Log, id};
+use crate::made::{Log, id};
 use crate::program::{Ran, run, run_with};
 
 fn quarantine(log: &Log, arguments: &[&str]) -> Ran {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sealog_core::RegionId;
 use serde_json::{Value, json};
 
-use crate::log::{Log, make};
+use crate::made::{Log, make};
 use crate::program::run;
 
 fn report(log: &Log) -> String {
@@ -57,6 +57,20 @@ fn what_a_writer_is_called_cannot_become_a_part_of_the_page() {
 }
 
 #[test]
+fn pictures_of_a_large_log_say_what_they_leave_out_and_the_table_has_all() {
+    let log = Log::empty();
+    for sequence in 1..=450 {
+        let object = make(sequence, 1, (sequence - 1, 1)).boundary(1);
+        log.put((0..45).fold(object, |object, region| object.entries(region, 1)));
+    }
+    let page = report(&log);
+    assert!(page.contains("Pictures show the newest 400 objects of 450."), "{page}");
+    assert!(page.contains("The 40 regions with the most bytes, of 45."), "{page}");
+    assert_eq!(page.matches("<g class=\"object\"").count(), 400);
+    assert_eq!(page.matches("<tr data-seq").count(), 450);
+}
+
+#[test]
 fn in_a_browser_the_page_has_the_chain_a_row_for_each_object_and_no_error() {
     let Some(browser) = Browser::find("the page in a browser") else { return };
     // That an error would be seen.
@@ -78,8 +92,11 @@ fn in_a_browser_the_page_has_the_chain_a_row_for_each_object_and_no_error() {
             assert_eq!(measured["rows"], json!(sequences), "a row for each object");
             assert_eq!(measured["drawn"], json!(sequences), "each is in the chain, and visible");
             let is_damaged = name == "damaged";
-            let off: Vec<u64> = if is_damaged { vec![6, 7, 11] } else { vec![6, 7, 11] };
-            assert_eq!(measured["off"], json!(off), "{name}: off the line");
+            assert_eq!(measured["off"], json!([6, 7, 11]), "{name}: off the line");
+            assert_eq!(measured["colours"], json!(3), "one of each epoch");
+            // 6 and 11 are no history, 8 was released through what object 3 holds of it.
+            let pale = if is_damaged { 4 } else { 3 };
+            assert_eq!(measured["pale"], json!(pale), "{name}");
             assert_eq!(measured["tips"], json!([if is_damaged { 13 } else { 12 }]));
             assert!(measured["links"].as_u64() >= Some(5), "{measured}");
             assert!(measured["cells"].as_u64() >= Some(9), "{measured}");
@@ -112,6 +129,8 @@ const measured = {
   cells: all('svg#heat rect').filter(seen).length,
   sizes: all('svg#sizes circle').filter(seen).length,
   boundary: document.querySelector('svg#chain text.mark').textContent,
+  colours: new Set(objects.map((e) => e.querySelector('circle, rect').getAttribute('fill'))).size,
+  pale: all('svg#heat rect.obsolete').length,
   overflow: Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
 };
 const told = document.createElement('pre');

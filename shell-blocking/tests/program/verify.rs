@@ -3,7 +3,7 @@
 use sealog_core::RegionId;
 use serde_json::{Value, json};
 
-use crate::log::{Log, make};
+use crate::made::{Log, make};
 use crate::program::run;
 
 fn verify(log: &Log) -> (Option<i32>, Vec<Value>) {
@@ -78,7 +78,7 @@ fn ids_that_do_not_ascend_along_the_chain_are_a_problem() {
         boundary: sealog_core::ObjectSeq(1),
     };
     let mut object = sealog_core::format::ObjectEncoder::new();
-    object.push(RegionId(7), crate::log::id(2, 1), &"x".into());
+    object.push(RegionId(7), crate::made::id(2, 1), &"x".into());
     std::fs::write(log.file(3), object.finish(&header).0.to_bytes()).unwrap();
     let (code, rows) = verify(&log);
     assert_eq!((code, rows.len()), (Some(1), 2), "{rows:#?}");
@@ -92,5 +92,5 @@ fn for_people_there_is_a_table_and_a_sum() {
     let ran = run(["verify", &log.at(), "--jobs", "1"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.out.contains("release records"), "{}", ran.out);
-    assert!(ran.out.ends_with("9 objects, 1 problems\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("9 objects, 1 problem\n"), "{}", ran.out);
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use sealog_blocking::{ObjectSeq, ObjectStatus, Survey, SurveyedObject};
 
-use super::{LEFT, STEP, colour, drawn, x};
+use super::{Colours, LEFT, STEP, drawn, x};
 use crate::cli::survey;
 
 const RAIL: usize = 60;
 const OFF: usize = 120;
 const HEIGHT: usize = 165;
 
-pub(super) fn chain(survey: &Survey) -> Markup {
+pub(super) fn chain(survey: &Survey, colours: &Colours) -> Markup {
     let objects = drawn(survey);
     let width = x(objects.len()) + STEP;
     let places: BTreeMap<ObjectSeq, (usize, usize)> =
@@ -30,7 +30,7 @@ pub(super) fn chain(survey: &Survey) -> Markup {
                     text.mark x=(at + 4) y="32" { "boundary " (survey::boundary(survey).unwrap_or_default()) }
                 }
                 @for (n, object) in objects.iter().enumerate() {
-                    (node(survey, object, x(n)))
+                    (node(survey, object, x(n), &colours.get(object)))
                     @if let Some(missing) = gap(objects, n) {
                         text x=(x(n) - STEP / 2) y=(RAIL - 18) text-anchor="middle" {
                             "⋯" title { (missing) }
@@ -80,9 +80,8 @@ fn link(places: &BTreeMap<ObjectSeq, (usize, usize)>, object: &SurveyedObject) -
     }
 }
 
-fn node(survey: &Survey, object: &SurveyedObject, x: usize) -> Markup {
+fn node(survey: &Survey, object: &SurveyedObject, x: usize, fill: &str) -> Markup {
     let y = y(survey, object);
-    let fill = object.header.map_or("none".into(), |header| colour(header.epoch.0));
     let is_tip = survey::is_tip(survey, object);
     let is_below = object.status == ObjectStatus::BelowBoundary;
     let is_damaged = !object.problems.is_empty();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use sealog_blocking::{RegionId, SegmentMeta, Survey};
+use sealog_blocking::{RegionId, SegmentMeta, Survey, SurveyedObject};
 
 use super::chain::short;
 use super::{LEFT, STEP, drawn, x};
@@ -39,7 +39,7 @@ pub(super) fn heat(survey: &Survey) -> Markup {
             }
             div.scroll {
                 svg #heat role="img" width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } {
-                    title { "Regions over objects: the darker, the more bytes; pale where all of it is released" }
+                    title { "Regions over objects: the darker, the more bytes; pale where it is released, passed by the boundary, or no history" }
                     @for (n, object) in objects.iter().enumerate() {
                         text x=(x(n)) y="13" text-anchor="middle" { (short(object.sequence.0)) }
                     }
@@ -49,7 +49,7 @@ pub(super) fn heat(survey: &Survey) -> Markup {
                     @for (n, object) in objects.iter().enumerate() {
                         @for meta in survey::user_segments(object) {
                             @if let Some(y) = row(meta) {
-                                (cell(survey, meta, x(n) - STEP / 2, y, largest.unwrap_or(1)))
+                                (cell(needed(survey, object, meta), meta, (x(n) - STEP / 2, y), largest.unwrap_or(1)))
                             }
                         }
                     }
@@ -59,16 +59,23 @@ pub(super) fn heat(survey: &Survey) -> Markup {
     }
 }
 
-fn cell(survey: &Survey, meta: &SegmentMeta, x: usize, y: usize, largest: u64) -> Markup {
-    let is_obsolete = meta.max_id <= survey.catalog.watermark(meta.region);
+/// Whether something of a segment can still be read.
+fn needed(survey: &Survey, object: &SurveyedObject, meta: &SegmentMeta) -> bool {
+    let is_indexed = object.header.is_some_and(|header| survey.catalog.is_indexed(header.link()));
+    is_indexed
+        && object.sequence >= survey.catalog.boundary()
+        && meta.max_id > survey.catalog.watermark(meta.region)
+}
+
+fn cell(is_needed: bool, meta: &SegmentMeta, (x, y): (usize, usize), largest: u64) -> Markup {
     // By magnitude: a region with little is to be seen beside one with much.
     let share = (1.0 + meta.length as f64).ln() / (1.0 + largest as f64).ln();
     let lightness = 82.0 - 50.0 * share;
-    let released = if is_obsolete { ", released" } else { "" };
+    let what = if is_needed { "" } else { ", not needed" };
     html! {
-        rect.obsolete[is_obsolete] x=(x + 1) y=(y + 1) width=(STEP - 2) height=(ROW - 2) rx="2"
+        rect.obsolete[!is_needed] x=(x + 1) y=(y + 1) width=(STEP - 2) height=(ROW - 2) rx="2"
             fill={ "hsl(215 70% " (format!("{lightness:.0}")) "%)" } {
-            title { "region " (meta.region) ", ids " (meta.min_id) " to " (meta.max_id) ": " (meta.count) " entries, " (meta.length) " bytes" (released) }
+            title { "region " (meta.region) ", ids " (meta.min_id) " to " (meta.max_id) ": " (meta.count) " entries, " (meta.length) " bytes" (what) }
         }
     }
 }

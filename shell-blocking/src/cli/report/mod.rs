@@ -5,11 +5,13 @@ mod heat;
 mod page;
 mod sizes;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use sealog_blocking::{Epoch, Survey, SurveyedObject};
 
-use crate::cli::exit::{Exit, Failure, Outcome};
+use crate::cli::exit::{Failure, Outcome};
 use crate::cli::inspect;
 use crate::cli::location::At;
 use crate::cli::output::Output;
@@ -39,10 +41,7 @@ impl Report {
             Some(file) => std::fs::write(&file, page)
                 .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?,
         }
-        Ok(match inspect::told(&survey) {
-            Exit::Good => Exit::Good,
-            exit => exit,
-        })
+        Ok(inspect::told(&survey))
     }
 }
 
@@ -58,15 +57,27 @@ fn x(nth: usize) -> usize {
 }
 
 /// The objects that are drawn.
-fn drawn(survey: &sealog_blocking::Survey) -> &[sealog_blocking::SurveyedObject] {
+fn drawn(survey: &Survey) -> &[SurveyedObject] {
     let objects = survey.objects.as_slice();
     &objects[objects.len().saturating_sub(DRAWN)..]
 }
 
-/// The colour of an epoch: neighbours are told apart, and the same epoch has the same colour in
-/// every report.
-fn colour(epoch: u64) -> String {
-    // The golden angle keeps successive hues apart.
-    let hue = epoch.wrapping_mul(137_508) / 1000 % 360;
-    format!("hsl({hue} 62% 48%)")
+/// A colour for each epoch, by the order in which they were claimed, so that neighbours are told
+/// apart.
+struct Colours(Vec<Epoch>);
+
+impl Colours {
+    fn of(survey: &Survey) -> Colours {
+        let epochs = survey.objects.iter().filter_map(|object| Some(object.header?.epoch));
+        Colours(epochs.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// That of an object; of one without a header it is the colour of what is wrong.
+    fn get(&self, object: &SurveyedObject) -> String {
+        let Some(header) = object.header else { return "var(--bad)".into() };
+        // The golden angle keeps successive hues apart.
+        let hue =
+            (self.0.partition_point(|epoch| *epoch < header.epoch) * 137_508 / 1000 + 215) % 360;
+        format!("hsl({hue} 62% 48%)")
+    }
 }

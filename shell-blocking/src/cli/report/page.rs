@@ -9,13 +9,14 @@ use sealog_blocking::{Survey, SurveyedObject};
 use super::chain::chain;
 use super::heat::heat;
 use super::sizes::sizes;
-use super::{DRAWN, colour};
+use super::{Colours, DRAWN};
 use crate::cli::survey::{self, Named};
 
 const STYLE: &str = include_str!("style.css");
 
 /// A survey as a page; ages are told from this time.
 pub(super) fn page(survey: &Survey, now_millis: u64) -> Markup {
+    let colours = Colours::of(survey);
     let of_more = survey.objects.len() > DRAWN;
     html! {
         (DOCTYPE)
@@ -39,15 +40,16 @@ pub(super) fn page(survey: &Survey, now_millis: u64) -> Markup {
                      history. Colours are epochs."
                     @if of_more { " Pictures show the newest " (DRAWN) " objects of " (survey.objects.len()) "." }
                 }
-                (chain(survey))
+                (chain(survey, &colours))
                 h2 { "Regions" }
+                p.dim { "What each object holds of each region: the darker, the more bytes. Pale is what nobody can read any more." }
                 (heat(survey))
                 h2 { "Sizes over time" }
-                (sizes(survey, now_millis))
+                (sizes(survey, &colours, now_millis))
                 h2 { "What holds the log" }
                 (held(survey))
                 h2 { "Objects" }
-                (objects(survey, now_millis))
+                (objects(survey, &colours, now_millis))
             }
         }
     }
@@ -99,7 +101,7 @@ fn held(survey: &Survey) -> Markup {
     html! {
         @if let Some(object) = held.object {
             p {
-                "The boundary can rise to " (held.boundary) ", where " (object) " is needed by "
+                "No object below " (held.boundary) " is needed, but " (object) " is: by "
                 @for (n, holder) in held.holders.iter().take(10).enumerate() {
                     @if n > 0 { ", " } "region " (holder.region)
                 }
@@ -132,7 +134,7 @@ fn held(survey: &Survey) -> Markup {
     }
 }
 
-fn objects(survey: &Survey, now_millis: u64) -> Markup {
+fn objects(survey: &Survey, colours: &Colours, now_millis: u64) -> Markup {
     html! {
         div.scroll {
             table #objects {
@@ -142,14 +144,14 @@ fn objects(survey: &Survey, now_millis: u64) -> Markup {
                     th.number { "Bytes" } th { "Age" } th { "Writer" } th { "Error" }
                 } }
                 tbody {
-                    @for object in &survey.objects { (row(survey, object, now_millis)) }
+                    @for object in &survey.objects { (row(survey, object, &colours.get(object), now_millis)) }
                 }
             }
         }
     }
 }
 
-fn row(survey: &Survey, object: &SurveyedObject, now_millis: u64) -> Markup {
+fn row(survey: &Survey, object: &SurveyedObject, colour: &str, now_millis: u64) -> Markup {
     let entries: u64 = survey::user_segments(object).map(|meta| u64::from(meta.count)).sum();
     let header = object.header;
     let tip = if survey::is_tip(survey, object) { " (tip)" } else { "" };
@@ -157,7 +159,7 @@ fn row(survey: &Survey, object: &SurveyedObject, now_millis: u64) -> Markup {
         tr data-seq=(object.sequence) {
             td.number { (object.sequence) }
             td { @if let Some(header) = header {
-                span.epoch style={ "background:" (colour(header.epoch.0)) } {} (header.epoch)
+                span.epoch style={ "background:" (colour) } {} (header.epoch)
             } }
             td { (survey::kind(object).unwrap_or("-")) }
             td.bad[!object.problems.is_empty()] { (survey::status(object)) (tip) }

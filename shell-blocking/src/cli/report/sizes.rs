@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 use maud::{Markup, html};
 use sealog_blocking::Survey;
 
-use super::{LEFT, colour, drawn};
+use super::{Colours, LEFT, drawn};
 use crate::cli::survey;
 
 const WIDTH: usize = 900;
@@ -12,7 +12,7 @@ const HEIGHT: usize = 200;
 const TOP: usize = 20;
 const BOTTOM: usize = 24;
 
-pub(super) fn sizes(survey: &Survey, now_millis: u64) -> Markup {
+pub(super) fn sizes(survey: &Survey, colours: &Colours, now_millis: u64) -> Markup {
     let objects = drawn(survey);
     let times = || objects.iter().map(|object| object.modified_millis);
     let (Some(first), Some(last), Some(largest)) =
@@ -36,7 +36,7 @@ pub(super) fn sizes(survey: &Survey, now_millis: u64) -> Markup {
                 text x=(LEFT) y=(HEIGHT - 6) { (survey::age(now_millis, first)) " ago" }
                 text x=(WIDTH - 4) y=(HEIGHT - 6) text-anchor="end" { (survey::age(now_millis, last)) " ago" }
                 @for object in objects {
-                    @let fill = object.header.map_or("var(--bad)".into(), |header| colour(header.epoch.0));
+                    @let fill = colours.get(object);
                     @let (x, y) = (format!("{:.1}", x(object.modified_millis)), format!("{:.1}", y(object.size)));
                     line x1=(x) y1=(base) x2=(x) y2=(y) stroke=(fill) stroke-width="2" opacity="0.5" {}
                     circle cx=(x) cy=(y) r="3.5" fill=(fill) {

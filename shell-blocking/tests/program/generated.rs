@@ -1,0 +1,46 @@
+//! What is generated from the arguments: help, completions, man pages.
+
+use crate::program::run;
+
+const COMMANDS: &[&str] =
+    &["append", "completions", "demo", "held", "man", "read", "regions", "replay"];
+
+#[test]
+fn every_command_is_in_the_help_the_completions_and_the_man_pages() {
+    let help = run(["--help"]).good();
+    let parent = tempfile::tempdir().unwrap();
+    let pages = parent.path().join("man1");
+    assert_eq!(run(["man", pages.to_str().unwrap()]).good(), "");
+    let main = std::fs::read_to_string(pages.join("sealog.1")).unwrap();
+    assert_eq!(run(["man"]).good(), main);
+    assert!(main.contains(".TH sealog 1"), "{main}");
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
+        let page = std::fs::read_to_string(pages.join(format!("sealog-{command}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH sealog-{command} 1")), "{page}");
+        assert!(!run([*command, "--help"]).good().is_empty());
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(["completions", shell]).good();
+        for command in COMMANDS {
+            assert!(script.contains(command), "{command} for {shell}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_command_is_an_error_of_usage() {
+    for arguments in [&[][..], &["explode"], &["read"], &["regions", "a", "b"]] {
+        assert!(run(arguments).failed(2).contains("Usage: sealog"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_bash_completions_are_a_script_that_bash_takes() {
+    let script = run(["completions", "bash"]).good();
+    let checked = std::process::Command::new("bash").args(["-n", "-c", &script]).output();
+    // Where there is no bash, nobody needs them.
+    if let Ok(checked) = checked {
+        assert!(checked.status.success(), "{checked:?}");
+    }
+}
