@@ -8,6 +8,7 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use sealog_core::repair::Replacement;
 use sealog_core::{Error, Key};
+use sealog_shell::Runtime;
 
 use crate::open::start;
 
@@ -27,7 +28,7 @@ pub fn keep(
 ) -> Result<u64, Error> {
     let (key, bytes, of) = (key.clone(), bytes.clone(), key.clone());
     start(&of, move |executor| async move {
-        let kept = sealog_shell::keep(&executor, &store, &key, &bytes, time_limit).await?;
+        let kept = sealog_shell::keep(&store, &key, &bytes, executor.sleep(time_limit)).await?;
         Ok((kept, ready(())))
     })
 }
@@ -49,7 +50,8 @@ pub fn replace(
     let (key, object) = (replacement.key.clone(), replacement.object.clone());
     let (bytes, of) = (bytes.clone(), key.clone());
     start(&of, move |executor| async move {
-        sealog_shell::replace(&executor, &store, &key, &bytes, &object, time_limit).await?;
+        let limit = executor.sleep(time_limit);
+        sealog_shell::replace(&store, &key, &bytes, &object, limit).await?;
         Ok(((), ready(())))
     })
 }

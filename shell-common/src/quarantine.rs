@@ -1,8 +1,8 @@
 //! Carrying out a repair: the only requests beside the effects of the machines that write, and the
 //! only ones that ever replace a key. What is kept and put where, `sealog_core::repair` says.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -14,23 +14,21 @@ use object_store::{
 use sealog_core::error::Operation;
 use sealog_core::{Error, Key, Payload, StoreError, StoreErrorKind};
 
-use crate::Runtime;
 use crate::error::store_error;
 
 /// Keeps what a repair replaces under a key of its own, where nothing else may stand but these very
 /// bytes: they are written again then. Gives the time at which the store says that it was written,
 /// in milliseconds since 1970, which tells the store's clock. Costs one to four requests. Dropping the
-/// future leaves open whether it is kept.
+/// future leaves open whether it is kept; so does the end of `time_limit`, the shell's timer.
 ///
 /// # Errors
 ///
 /// [`Error::Store`], of the kind *exists* if other bytes are kept there.
-pub async fn keep<R: Runtime>(
-    runtime: &R,
+pub async fn keep(
     store: &Arc<dyn ObjectStore>,
     key: &Key,
     bytes: &Bytes,
-    time_limit: Duration,
+    time_limit: impl Future<Output = ()>,
 ) -> Result<u64, Error> {
     let work = async {
         let path = path(key)?;
@@ -56,7 +54,7 @@ pub async fn keep<R: Runtime>(
         }
         Ok(modified.try_into().unwrap_or(0))
     };
-    within(runtime, key, time_limit, work).await
+    within(key, time_limit, work).await
 }
 
 /// Puts an object in the place of what stands at a key, if these bytes stand there: in one step where
@@ -66,13 +64,12 @@ pub async fn keep<R: Runtime>(
 /// # Errors
 ///
 /// [`Error::Store`], of the kind *exists* if something else stands there.
-pub async fn replace<R: Runtime>(
-    runtime: &R,
+pub async fn replace(
     store: &Arc<dyn ObjectStore>,
     key: &Key,
     bytes: &Bytes,
     object: &Payload,
-    time_limit: Duration,
+    time_limit: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let work = async {
         let path = path(key)?;
@@ -96,17 +93,15 @@ pub async fn replace<R: Runtime>(
         };
         put.map(drop).map_err(failed)
     };
-    within(runtime, key, time_limit, work).await
+    within(key, time_limit, work).await
 }
 
-async fn within<R: Runtime, T>(
-    runtime: &R,
+async fn within<T>(
     key: &Key,
-    time_limit: Duration,
-    work: impl Future<Output = Result<T, StoreError>> + Send,
+    time_limit: impl Future<Output = ()>,
+    work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, Error> {
-    let work = std::pin::pin!(work);
-    let result = match select(work, std::pin::pin!(runtime.sleep(time_limit))).await {
+    let result = match select(pin!(work), pin!(time_limit)).await {
         Either::Left((result, _)) => result,
         Either::Right(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
     };
@@ -127,4 +122,82 @@ fn exists(cause: &str) -> StoreError {
 
 fn text(cause: &str) -> Box<dyn std::error::Error + Send + Sync> {
     cause.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures_executor::block_on;
+    use object_store::local::LocalFileSystem;
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    type Store = Arc<dyn ObjectStore>;
+
+    /// One that compares before it replaces, and one that cannot.
+    fn stores() -> (tempfile::TempDir, [Store; 2]) {
+        let directory = tempfile::tempdir().unwrap();
+        let local = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+        (directory, [Arc::new(InMemory::new()), Arc::new(local)])
+    }
+
+    fn kept(store: &Store, bytes: &'static [u8]) -> Result<u64, StoreErrorKind> {
+        let key = Key::from("p/quarantine/7");
+        block_on(keep(store, &key, &Bytes::from_static(bytes), pending())).map_err(kind)
+    }
+
+    fn replaced(
+        store: &Store,
+        bytes: &'static [u8],
+        by: &'static [u8],
+    ) -> Result<(), StoreErrorKind> {
+        let (key, object) = (Key::from("p/7"), Payload::new(vec![Bytes::from_static(by)]));
+        block_on(replace(store, &key, &Bytes::from_static(bytes), &object, pending())).map_err(kind)
+    }
+
+    fn kind(error: Error) -> StoreErrorKind {
+        match error {
+            Error::Store { operation: Operation::Create, source, .. } => source.kind,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn read(store: &Store, key: &str) -> Bytes {
+        block_on(async { store.get(&Path::from(key)).await.unwrap().bytes().await.unwrap() })
+    }
+
+    #[test]
+    fn what_is_kept_is_kept_once_and_nothing_else_takes_its_place() {
+        let (_directory, stores) = stores();
+        for store in stores {
+            let first = kept(&store, b"bytes").unwrap();
+            assert!(kept(&store, b"bytes").unwrap() >= first, "the store's time, anew");
+            assert_eq!(kept(&store, b"others"), Err(StoreErrorKind::Exists));
+            assert_eq!(read(&store, "p/quarantine/7"), "bytes");
+        }
+    }
+
+    #[test]
+    fn only_what_is_expected_is_replaced() {
+        let (_directory, stores) = stores();
+        for store in stores {
+            let absent = replaced(&store, b"old", b"new");
+            assert!(matches!(absent, Err(StoreErrorKind::NotFound | StoreErrorKind::Refused)));
+            block_on(store.put(&Path::from("p/7"), "old".into())).unwrap();
+            assert_eq!(replaced(&store, b"older", b"new"), Err(StoreErrorKind::Exists));
+            assert_eq!(read(&store, "p/7"), "old");
+            assert_eq!(replaced(&store, b"old", b"new"), Ok(()));
+            assert_eq!(read(&store, "p/7"), "new");
+        }
+    }
+
+    #[test]
+    fn the_time_limit_ends_it() {
+        let key = Key::from("p/7");
+        // As of a client that never answers.
+        let late = within(&key, ready(()), pending::<Result<(), _>>());
+        assert_eq!(block_on(late).map_err(kind), Err(StoreErrorKind::TimedOut));
+    }
 }

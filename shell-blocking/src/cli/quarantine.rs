@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clap::Args;
 use sealog_blocking::quarantine::{keep, replace};
 use sealog_blocking::repair::{Place, Refused, Repair, Span, likely_behind, signs};
-use sealog_blocking::{Epoch, Header, Key, Link, Object, ObjectSeq, SurveyedObject, WriterRecord};
+use sealog_blocking::{Epoch, Header, Key, Link, ObjectSeq, SurveyedObject, WriterRecord};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure, Outcome, warn};
@@ -17,6 +17,7 @@ use crate::cli::location::At;
 use crate::cli::output::{Cell, Format, Output, Row};
 use crate::cli::store::Surveyed;
 use crate::cli::survey::Named;
+use crate::cli::verify;
 
 /// Replace an object that does not verify by what of it does, after asking
 ///
@@ -58,6 +59,9 @@ pub(crate) struct Quarantine {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     quiet_for: Duration,
 }
+
+/// How many objects are read at once, to find one that fails.
+const AT_ONCE: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Before(Option<Link>);
@@ -115,29 +119,21 @@ impl Quarantine {
         &self,
         surveyed: &'a Surveyed,
     ) -> Result<Option<(&'a SurveyedObject, Bytes)>, Failure> {
-        for object in &surveyed.survey.objects {
-            let is_named = self.seq == Some(object.sequence.0);
-            if self.seq.is_some() && !is_named {
-                continue;
-            }
-            let Some(bytes) = surveyed.fetch(object)? else {
-                if is_named {
-                    let key = &object.key;
-                    let text = format!("{key}: listed, but nothing is there to repair");
-                    return Err(Failure::Damage(text));
-                }
-                continue;
-            };
-            let fails = !object.problems.is_empty()
-                || !Object::problems(&bytes, object.sequence).is_empty();
-            if is_named || fails {
-                return Ok(Some((object, bytes)));
-            }
-        }
-        match self.seq {
-            Some(sequence) => Err(Failure::usage(Refused::NotThere(ObjectSeq(sequence)))),
-            None => Ok(None),
-        }
+        let sequence = match self.seq {
+            Some(sequence) => ObjectSeq(sequence),
+            None => match verify::failing(surveyed, AT_ONCE)?.first() {
+                Some(sequence) => *sequence,
+                None => return Ok(None),
+            },
+        };
+        let is_it = |object: &&SurveyedObject| object.sequence == sequence;
+        let object = surveyed.survey.objects.iter().find(is_it);
+        let object = object.ok_or_else(|| Failure::usage(Refused::NotThere(sequence)))?;
+        let gone = || {
+            let key = &object.key;
+            Failure::Damage(format!("{key}: listed, but nothing is there to repair"))
+        };
+        Ok(Some((object, surveyed.fetch(object)?.ok_or_else(gone)?)))
     }
 
     fn place(&self, surveyed: &Surveyed, sequence: ObjectSeq) -> Result<Place, Failure> {
@@ -162,7 +158,9 @@ impl Quarantine {
     fn refused(&self, output: &mut Output, refused: &Refused) -> Outcome {
         match refused {
             Refused::Sound(_) => {
-                output.line(refused)?;
+                if output.format() == Format::Table {
+                    output.line(refused)?;
+                }
                 Ok(Exit::Good)
             }
             Refused::HeaderLost { likely, .. } => {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use clap::Args;
-use sealog_blocking::{DecodeError, Object, ObjectSeq, Part, Problem, RegionId, Survey};
+use sealog_blocking::{
+    DecodeError, Object, ObjectSeq, Part, Problem, RegionId, Survey, SurveyedObject,
+};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure, Outcome};
@@ -79,6 +81,17 @@ pub(crate) fn problems(surveyed: &Surveyed, jobs: u32) -> Result<Vec<Problem>, F
     let of_objects: usize = survey.objects.iter().map(|object| object.problems.len()).sum();
     problems.extend(survey.problems().skip(of_objects));
     Ok(problems)
+}
+
+/// The objects with something wrong that can be repaired, in order.
+pub(crate) fn failing(surveyed: &Surveyed, jobs: u32) -> Result<Vec<ObjectSeq>, Failure> {
+    let whole = of_bytes(surveyed, jobs)?;
+    let fails = |object: &&SurveyedObject| match whole.get(&object.sequence) {
+        Some(Some(problems)) => !problems.is_empty() || !object.problems.is_empty(),
+        _ => false,
+    };
+    let objects = surveyed.survey.objects.iter().filter(fails);
+    Ok(objects.map(|object| object.sequence).collect())
 }
 
 type Found = BTreeMap<ObjectSeq, Option<Vec<DecodeError>>>;

@@ -225,6 +225,22 @@ fn a_cut_takes_along_what_would_prove_that_history_is_lost() {
 }
 
 #[test]
+fn a_cut_that_ends_half_way_can_be_made_again() {
+    let mut objects = objects([start(), entry(1)].into_iter().chain((2..20).map(entry)));
+    damage(&mut objects, 2, |_| 30);
+    let whole = plan(&objects, 2, &Place::Cut(record())).unwrap();
+    let after = carried_out(&objects, &whole);
+    for count in 0..whole.replacements.len() {
+        let mut some = whole.clone();
+        some.replacements.truncate(count);
+        let half = carried_out(&objects, &some);
+        assert!(matches!(opens(&half), Err(Error::Corrupted { .. })), "{count}");
+        let (_, again) = repaired(&half, 2, &Place::Cut(record()));
+        assert_eq!(seen(&again), seen(&after));
+    }
+}
+
+#[test]
 fn a_cut_that_leaves_nothing_is_refused() {
     let mut objects = log();
     damage(&mut objects, 0, |_| 30);
