@@ -383,9 +383,12 @@ impl Catalog {
         self.unindexed.values()
     }
 
-    /// Keeps a hole; `false` if it was known.
+    /// Keeps a hole of a segment that is indexed, be it obsolete; `false` if it was known.
     pub fn add_hole(&mut self, hole: Hole) -> bool {
-        self.holes.insert((hole.region, hole.object.sequence), hole).is_none()
+        let object = self.objects.get(&hole.object.sequence);
+        let names = |object: &Object| object.regions.binary_search(&hole.region).is_ok();
+        object.is_some_and(names)
+            && self.holes.insert((hole.region, hole.object.sequence), hole).is_none()
     }
 
     /// The holes of a region that were found so far, in order.
@@ -413,7 +416,11 @@ impl Catalog {
                 let object = self.objects.get(&segment.object.sequence);
                 let object = object.unwrap_or_else(|| panic!("{} is not indexed", segment.object));
                 assert_eq!(object.link, segment.object);
-                assert!(object.regions.contains(region), "{} lacks {region}", object.link);
+                assert!(
+                    object.regions.binary_search(region).is_ok(),
+                    "{} lacks {region}",
+                    object.link
+                );
                 assert!(segment.meta.max_id > last, "ids of region {region} do not ascend");
                 last = segment.meta.max_id;
                 *live.entry(segment.object.sequence).or_default() += 1;

@@ -85,16 +85,24 @@ pub struct Opening<T: Steps = Recovered> {
     effects: VecDeque<OpeningEffect<T>>,
     /// How often it started again from the listing.
     restarts: u32,
-    /// When the store says that the objects of the last listing were written.
-    modified: BTreeMap<ObjectSeq, u64>,
+    /// What the last listing says of its objects.
+    shown: BTreeMap<ObjectSeq, Shown>,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
-    /// What the last listing would have failed the opening with, if the next one says the same.
-    suspicion: Option<Error>,
+    /// What the last listing would have failed the opening with, if the next one says the same, and
+    /// what it showed at that key.
+    suspicion: Option<(Error, Option<Shown>)>,
     /// Before a listing that is repeated to confirm a suspicion.
     relist: Backoff,
     /// Keys that the operator was told of, so that listing again does not tell them again.
     ignored: BTreeSet<Key>,
+}
+
+/// What a listing says of an object. It tells an object from another that had its key before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    size: u64,
+    modified_millis: u64,
 }
 
 /// The steps of DESIGN.md section 4, and of section 12 between them.
@@ -198,7 +206,7 @@ impl<T: Steps> Opening<T> {
             requests,
             effects: VecDeque::new(),
             restarts: 0,
-            modified: BTreeMap::new(),
+            shown: BTreeMap::new(),
             known: BTreeMap::new(),
             suspicion: None,
             relist: Backoff::new(),
@@ -283,11 +291,14 @@ impl<T: Steps> Opening<T> {
     }
 
     fn listed(&mut self, listing: Vec<Listed>) {
-        let shown = self.sorted(listing);
-        self.modified =
-            shown.iter().map(|(sequence, shown)| (*sequence, shown.modified_millis)).collect();
+        let listed = self.sorted(listing).into_iter();
+        self.shown = listed
+            .map(|(sequence, Listed { size, modified_millis, .. })| {
+                (sequence, Shown { size, modified_millis })
+            })
+            .collect();
         let objects: BTreeMap<_, _> =
-            shown.into_iter().map(|(sequence, shown)| (sequence, shown.size)).collect();
+            self.shown.iter().map(|(sequence, shown)| (*sequence, shown.size)).collect();
         if objects.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
@@ -394,7 +405,8 @@ impl<T: Steps> Opening<T> {
     /// What was listed does not fit together: it is damage only if the next listing agrees, since
     /// a collection of an earlier instance may be running (section 12, rule 6). That costs a start
     /// anew like any other, so that listings that never agree do not keep an opening for ever; and
-    /// a delay, since the store may just lag behind.
+    /// a delay, since the store may just lag behind. Two listings do not agree on an object if it
+    /// was created again between them, as a claim or a late create may be after a collection.
     fn suspect(&mut self, error: Error) {
         if self.is_confirmed(&error) {
             return self.fail(error);
@@ -408,16 +420,28 @@ impl<T: Steps> Opening<T> {
     /// Whether the listing before said the same.
     fn is_confirmed(&self, error: &Error) -> bool {
         let agree = match (&self.suspicion, error) {
-            (Some(Error::Corrupted { key, .. }), Error::Corrupted { key: again, .. }) => {
-                key == again
+            (Some((Error::Corrupted { key, .. }, before)), Error::Corrupted { key: again, .. }) => {
+                key == again && *before == self.shown_at(key)
             }
             _ => false,
         };
         agree || !self.rules.confirm_corruption
     }
 
+    /// What the last listing said of the object at this key.
+    fn shown_at(&self, key: &Key) -> Option<Shown> {
+        match self.prefix.classify(key) {
+            KeyKind::Object(sequence) => self.shown.get(&sequence).copied(),
+            KeyKind::OutOfRange | KeyKind::Foreign => None,
+        }
+    }
+
     fn list_again(&mut self, suspicion: Error) {
-        self.suspicion = Some(suspicion.clone());
+        let shown = match &suspicion {
+            Error::Corrupted { key, .. } => self.shown_at(key),
+            _ => None,
+        };
+        self.suspicion = Some((suspicion.clone(), shown));
         self.notice(Notice::OpeningRetries { error: suspicion });
         self.requests.clear();
         let due = self.now.after(self.relist.next());

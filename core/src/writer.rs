@@ -25,7 +25,7 @@ use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
 use self::reclaim::Reclaim;
-use self::release::{Carried, Release};
+use self::release::{Carried, MayReturn, Release};
 use self::stall::Warned;
 use self::wait::FailedSequences;
 use crate::batch::{Batch, WaitingAppend};
@@ -100,6 +100,7 @@ pub struct Writer<W> {
     failed: FailedSequences,
     reclaim: Reclaim<W>,
     carried: Carried,
+    may_return: MayReturn,
     /// The regions that were released in full: nothing is appended to them.
     released: BTreeSet<RegionId>,
     /// The last object of a stop in `durable` was sealed: it is the only one.
@@ -182,6 +183,7 @@ impl<W> Writer<W> {
             failed: FailedSequences::default(),
             reclaim,
             carried: Carried::new(),
+            may_return: MayReturn::new(),
             released,
             last_object_sealed: false,
             lost_releases: 0,

@@ -17,11 +17,22 @@ use sealog_core::{Key, StoreError, StoreErrorKind, Time};
 /// What is stored.
 #[derive(Clone, Debug, Default)]
 pub struct ModelStore {
-    objects: BTreeMap<Key, Bytes>,
+    objects: BTreeMap<Key, Stored>,
+    now: Time,
     lie: Option<Lie>,
     ignores_after: bool,
     /// Creates that were answered as successful.
     created: u64,
+    /// Objects that were deleted.
+    deleted: u64,
+    /// Keys of deletes.
+    to_delete: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Stored {
+    bytes: Bytes,
+    modified: Time,
 }
 
 /// How a store breaks its promises. With such a store, entries are lost; that the checkers see it
@@ -34,6 +45,10 @@ pub enum Lie {
     Overwrites,
     /// Every so many creates one is stored with a bit of its last payload flipped.
     DamagesEvery(u64),
+    /// Every so many deletes take with them the object that follows theirs.
+    DeletesOneMoreEvery(u64),
+    /// Every so many deletes are answered as done, and are not.
+    KeepsEvery(u64),
 }
 
 impl ModelStore {
@@ -83,10 +98,7 @@ impl ModelStore {
                 StorageAnswer::ReadBackResult { id, result }
             }
             StorageEffect::DeleteObjects { keys, .. } => {
-                let deleted = keys.iter().map(|key| {
-                    self.objects.remove(key);
-                    (key.clone(), Ok(()))
-                });
+                let deleted = keys.iter().map(|key| (key.clone(), self.delete(key)));
                 StorageAnswer::DeleteResult { id, results: deleted.collect() }
             }
         }
@@ -94,12 +106,27 @@ impl ModelStore {
 
     /// What is stored at a key.
     pub fn get(&self, key: &str) -> Option<&Bytes> {
-        self.objects.get(key)
+        self.objects.get(key).map(|stored| &stored.bytes)
+    }
+
+    /// When what is stored at a key was stored.
+    pub fn modified(&self, key: &str) -> Option<Time> {
+        self.objects.get(key).map(|stored| stored.modified)
+    }
+
+    /// What is stored from now on is stored at this time.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// How many objects were deleted.
+    pub fn deleted(&self) -> u64 {
+        self.deleted
     }
 
     /// All that is stored, in the order of the keys.
     pub fn objects(&self) -> impl Iterator<Item = (&Key, &Bytes)> {
-        self.objects.iter()
+        self.objects.iter().map(|(key, stored)| (key, &stored.bytes))
     }
 
     fn list(&self, prefix: &Key, after: Option<&Key>) -> Vec<Listed> {
@@ -109,16 +136,16 @@ impl ModelStore {
         };
         let from = self.objects.range::<Key, _>((from, Bound::Unbounded));
         from.take_while(|(key, _)| key.starts_with(&**prefix))
-            .map(|(key, bytes)| Listed {
+            .map(|(key, stored)| Listed {
                 key: key.clone(),
-                size: bytes.len() as u64,
-                modified_millis: 0,
+                size: stored.bytes.len() as u64,
+                modified_millis: stored.modified.as_nanos() / 1_000_000,
             })
             .collect()
     }
 
     fn read(&self, key: &str) -> Result<Bytes, StoreError> {
-        self.objects.get(key).cloned().ok_or(StoreError::new(StoreErrorKind::NotFound))
+        self.get(key).cloned().ok_or(StoreError::new(StoreErrorKind::NotFound))
     }
 
     fn create(&mut self, key: &Key, payload: &Payload) -> Result<(), StoreError> {
@@ -138,8 +165,29 @@ impl ModelStore {
             }
             _ => {}
         }
-        self.objects.insert(key.clone(), bytes);
+        self.objects.insert(key.clone(), Stored { bytes, modified: self.now });
         Ok(())
+    }
+
+    /// Some stores say it when there was nothing; this one does of every other key.
+    fn delete(&mut self, key: &Key) -> Result<(), StoreError> {
+        self.to_delete += 1;
+        match self.lie {
+            Some(Lie::KeepsEvery(n)) if self.to_delete.is_multiple_of(n) => return Ok(()),
+            Some(Lie::DeletesOneMoreEvery(n)) if self.to_delete.is_multiple_of(n) => {
+                let behind = (Bound::Excluded(key), Bound::Unbounded);
+                let next =
+                    self.objects.range::<Key, _>(behind).next().map(|(next, _)| next.clone());
+                self.deleted += u64::from(next.is_some_and(|n| self.objects.remove(&n).is_some()));
+            }
+            _ => {}
+        }
+        let was_there = self.objects.remove(key).is_some();
+        self.deleted += u64::from(was_there);
+        if was_there || self.to_delete.is_multiple_of(2) {
+            return Ok(());
+        }
+        Err(StoreError::new(StoreErrorKind::NotFound))
     }
 }
 
@@ -164,8 +212,12 @@ pub enum Fate {
     AnswerLost(Failure),
     /// It has no effect unless it had it already, and a failure of this kind arrives.
     NoEffect(Failure),
-    /// A failure of this kind arrives, and if it is a put, it may still take effect later.
+    /// A failure of this kind arrives, and if it is a put or a delete, it may still take effect
+    /// later.
     Late(Failure),
+    /// Of a delete of several keys: the last of them is not deleted, and not named in the answer;
+    /// of one before it, a failure of this kind arrives. Anything else ends well.
+    InPart(Failure),
     /// Of a create: the store says that the key is taken, and may be wrong.
     SaysExists,
     /// Of a fetch: one bit of what arrives is flipped.
@@ -215,26 +267,45 @@ impl Request {
         fate: Fate,
     ) -> (StorageAnswer, Option<StorageEffect>) {
         let is_put = matches!(self.effect, StorageEffect::PutObject { .. });
+        let lands = is_put || matches!(self.effect, StorageEffect::DeleteObjects { .. });
         self.turn_the_page(store);
+        if let Fate::InPart(_) = fate
+            && let StorageEffect::DeleteObjects { id, keys, time_limit } = &self.effect
+            && self.answer.is_none()
+            && keys.len() > 1
+        {
+            let keys = keys[..keys.len() - 1].into();
+            let (id, time_limit) = (*id, *time_limit);
+            self.effect = StorageEffect::DeleteObjects { id, keys, time_limit };
+        }
         match fate {
-            Fate::Honest | Fate::AnswerLost(_) | Fate::Damaged => self.take_effect(store),
+            Fate::Honest | Fate::AnswerLost(_) | Fate::InPart(_) | Fate::Damaged => {
+                self.take_effect(store)
+            }
             Fate::NoEffect(_) | Fate::Late(_) | Fate::SaysExists => {}
         }
         let landed = self.answer.is_some();
         let answer = match (fate, self.answer) {
             (Fate::Honest, Some(answer)) => answer,
             (Fate::Damaged, Some(answer)) => damaged_answer(answer),
+            (Fate::InPart(failure), Some(StorageAnswer::DeleteResult { id, mut results })) => {
+                if results.len() > 1 {
+                    results[0].1 = Err(failure.error());
+                }
+                StorageAnswer::DeleteResult { id, results }
+            }
+            (Fate::InPart(_), Some(answer)) => answer,
             (Fate::SaysExists, _) if is_put => {
                 self.effect.failed(StoreError::new(StoreErrorKind::Exists))
             }
             (Fate::AnswerLost(failure) | Fate::NoEffect(failure) | Fate::Late(failure), _) => {
                 self.effect.failed(failure.error())
             }
-            (Fate::Honest | Fate::Damaged | Fate::SaysExists, _) => {
+            (Fate::Honest | Fate::InPart(_) | Fate::Damaged | Fate::SaysExists, _) => {
                 self.effect.failed(Failure::Transient.error())
             }
         };
-        let may_land = is_put && !landed && matches!(fate, Fate::Late(_));
+        let may_land = lands && !landed && matches!(fate, Fate::Late(_));
         (answer, may_land.then_some(self.effect))
     }
 
@@ -250,10 +321,13 @@ impl Request {
         then.extend(now.into_iter().filter(|listed| Some(&listed.key) > cursor.as_ref()));
     }
 
-    /// The one who asked is gone: the put that may still land, if it is one.
+    /// The one who asked is gone: the put or delete that may still land, if it is one.
     pub fn abandon(self) -> Option<StorageEffect> {
-        let is_put = matches!(self.effect, StorageEffect::PutObject { .. });
-        (is_put && self.answer.is_none()).then_some(self.effect)
+        let lands = matches!(
+            self.effect,
+            StorageEffect::PutObject { .. } | StorageEffect::DeleteObjects { .. }
+        );
+        (lands && self.answer.is_none()).then_some(self.effect)
     }
 }
 

@@ -1,6 +1,7 @@
-//! DESIGN.md section 13, 1, 2 and 6, by simulation: random calls, completions in random order with
-//! random outcomes, crashes and stops, and after each opening what must be there is there, exactly
-//! once and in order, and nothing else.
+//! DESIGN.md section 13, 1, 2 and 4 to 6, by simulation: random calls, completions in random order
+//! with random outcomes, crashes and stops, and after each opening what must be there is there,
+//! exactly once and in order, and nothing else; what is needed is never deleted, and everything
+//! else is in the end; what was released stays so.
 //!
 //! `SEALOG_LONG=1` runs many more seeds; `SEALOG_SEED=n` runs one, and says what came of it.
 
@@ -69,12 +70,16 @@ fn whatever_steps_are_left_out_history_is_what_was_acknowledged() {
 
 /// What the checkers say of a store that lies, over the first seeds.
 fn caught(lie: Lie, verify_store: bool) -> Vec<String> {
+    caught_over(40, lie, verify_store)
+}
+
+fn caught_over(seeds: u64, lie: Lie, verify_store: bool) -> Vec<String> {
     let violation = |seed| {
         let mut plan = Plan::random(seed);
         plan.options.iter_mut().for_each(|options| options.verify_store = verify_store);
         run_lying(&plan, lie).err().map(|violation| violation.to_string())
     };
-    (0..40).filter_map(violation).collect()
+    (0..seeds).filter_map(violation).collect()
 }
 
 #[test]
@@ -98,12 +103,29 @@ fn a_store_that_overwrites_is_refused() {
 
 #[test]
 fn a_store_that_overwrites_and_is_not_checked_is_caught() {
-    let caught = caught(Lie::Overwrites, false);
+    let caught = caught_over(100, Lie::Overwrites, false);
     assert!(caught.len() > 10, "{caught:#?}");
 }
 
 #[test]
-fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_a_stop_says_what_it_loses() {
+fn a_store_that_deletes_one_key_too_many_is_caught() {
+    let caught = caught(Lie::DeletesOneMoreEvery(5), true);
+    assert!(caught.len() > 20, "{caught:#?}");
+    let gone = caught.iter().filter(|said| said.contains("is gone, and the durable boundary"));
+    assert!(gone.count() > 10, "{caught:#?}");
+}
+
+#[test]
+fn a_store_that_keeps_what_it_says_to_have_deleted_is_caught() {
+    let caught = caught(Lie::KeepsEvery(5), true);
+    assert!(caught.len() > 20, "{caught:#?}");
+    let kept =
+        caught.iter().filter(|said| said.contains("still there") || said.contains("is there"));
+    assert!(kept.count() > 20, "{caught:#?}");
+}
+
+#[test]
+fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_what_was_released_stays_so() {
     let mut total = backlog::Reached::default();
     for seed in seeds() {
         let once = backlog::run(seed);
@@ -117,11 +139,27 @@ fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_a_stop_says_what_it_los
         total.failing += reached.failing;
         total.poisoned += reached.poisoned;
         total.stalled += reached.stalled;
+        total.released += reached.released;
+        total.carried += reached.carried;
+        total.carried_hold += reached.carried_hold;
+        total.hidden += reached.hidden;
+        total.refused += reached.refused;
     }
     let backlog::Reached { acknowledged, lost, came_back, .. } = total;
     let backlog::Reached { stopped, stopped_with_losses, failing, poisoned, stalled, .. } = total;
+    let backlog::Reached { released, carried, carried_hold, hidden, refused, .. } = total;
+    let releases = [released, carried, carried_hold, hidden, refused];
     let all = [acknowledged, lost, came_back, stopped, stopped_with_losses, failing, poisoned];
     if seeds().count() > 1 {
+        assert!(releases.iter().all(|n| *n > 0), "not everything is reached: {total:?}");
         assert!(all.iter().all(|n| *n > 0) && stalled > 0, "not everything is reached: {total:?}");
+    }
+}
+
+#[test]
+fn in_enqueued_a_checker_that_is_wrong_about_releases_is_told_so() {
+    for mistake in [backlog::Mistake::ForgetsReleases, backlog::Mistake::StretchesReleases] {
+        let told = (0..40).filter(|seed| backlog::run_mistaken(*seed, mistake).is_err()).count();
+        assert!(told > 20, "{mistake:?} was seen {told} times");
     }
 }

@@ -103,6 +103,32 @@ fn what_lies_below_the_boundary_is_told_apart_from_orphans() {
 }
 
 #[test]
+fn what_was_history_below_the_boundary_is_found_as_far_as_links_hold() {
+    // 3 is an orphan, and what is below the gap at 1 is not known to have been history.
+    let rows = [
+        (0, 1, None, 0),
+        (2, 1, Some((1, 1)), 0),
+        (3, 1, Some((2, 1)), 0),
+        (4, 1, Some((2, 1)), 0),
+        (5, 1, Some((4, 1)), 0),
+        (6, 1, Some((5, 1)), 5),
+    ];
+    let selection = selected(rows);
+    assert_eq!(selection.passed, seqs([2, 4]));
+    assert_eq!(selection.below_boundary, seqs([0, 2, 3, 4]));
+    assert_eq!(selection.chain, seqs([5, 6]));
+    // A link to another epoch, and one that leads up, end the way.
+    for broken in [(4, 1, Some((2, 9)), 0), (4, 1, Some((6, 1)), 0), (4, 1, Some((4, 1)), 0)] {
+        let mut rows = rows;
+        rows[3] = broken;
+        assert_eq!(selected(rows).passed, seqs([4]), "{broken:?}");
+    }
+    // To the first object of all.
+    let whole = line(0..6).chain([(6, 1, Some((5, 1)), 5)]);
+    assert_eq!(selected(whole).passed, seqs(0..5));
+}
+
+#[test]
 fn an_object_may_carry_its_own_sequence_as_boundary() {
     let selection = selected([(8, 1, Some((7, 1)), 8)]);
     assert_eq!((selection.tip, selection.chain), (link(8, 1), seqs([8])));

@@ -281,10 +281,14 @@ impl Opening {
     /// Notes what stands outside history, with its age, and keeps what stands in the way of older
     /// writers from being deleted (DESIGN.md section 12, rule 5).
     fn note_what_stands(&self, catalog: &mut Catalog, passed: &BTreeSet<ObjectSeq>) {
-        let retention = self.options.fence_retention;
-        let newest = self.modified.values().copied().max().unwrap_or_default();
+        let retention = match self.rules.keep_what_stands {
+            true => self.options.fence_retention,
+            false => Duration::ZERO,
+        };
+        let newest = self.shown.values().map(|shown| shown.modified_millis).max();
+        let newest = newest.unwrap_or_default();
         let age = |sequence: &ObjectSeq| {
-            let modified = self.modified.get(sequence).copied().unwrap_or(newest);
+            let modified = self.shown.get(sequence).map_or(newest, |shown| shown.modified_millis);
             Duration::from_millis(newest.saturating_sub(modified))
         };
         for (sequence, object) in &self.known {

@@ -167,7 +167,7 @@ impl Survey {
                 sequence: *sequence,
                 key: survey.prefix.object_key(*sequence),
                 size: *size,
-                modified_millis: opening.modified.get(sequence).copied().unwrap_or_default(),
+                modified_millis: opening.shown.get(sequence).map_or(0, |shown| shown.modified_millis),
                 header: None,
                 segments: None,
                 writer: None,

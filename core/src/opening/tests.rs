@@ -1,9 +1,13 @@
+mod collected;
 mod endings;
 mod examining;
 mod exclusive;
+mod histories;
 mod random;
 mod recovering;
+mod released;
 mod repairing;
+mod session;
 mod starting;
 mod store;
 mod surveying;

@@ -9,7 +9,7 @@ use super::examine::{Examination, Examined};
 use super::objects::{ObjectKind, ObjectStatus};
 use super::recover::Recovery;
 use super::requests::Request;
-use super::{Opening, OpeningEffect};
+use super::{Opening, OpeningEffect, Shown};
 use crate::catalog::{Catalog, HeldBy, RegionInfo};
 use crate::error::Error;
 use crate::event::{Notice, StorageAnswer, Verdict};
@@ -38,7 +38,7 @@ pub struct View {
     incomplete_above_tip: u64,
     /// What the listing showed and was there.
     known: BTreeMap<ObjectSeq, Examined>,
-    modified: BTreeMap<ObjectSeq, u64>,
+    shown: BTreeMap<ObjectSeq, Shown>,
     ignored: BTreeSet<Key>,
 }
 
@@ -114,7 +114,7 @@ impl Steps for View {
             tip: recovery.tip,
             incomplete_above_tip: count,
             known: core::mem::take(&mut opening.known),
-            modified: core::mem::take(&mut opening.modified),
+            shown: core::mem::take(&mut opening.shown),
             ignored: core::mem::take(&mut opening.ignored),
         };
         opening.end(OpeningEffect::Opened(Box::new(view)));
@@ -158,7 +158,7 @@ impl View {
         let boundary = tip.map_or(ObjectSeq::ZERO, |tip| tip.header.boundary);
         self.known.iter().map(move |(sequence, object)| ViewedObject {
             size: object.size,
-            modified_millis: self.modified.get(sequence).copied().unwrap_or_default(),
+            modified_millis: self.shown.get(sequence).map_or(0, |shown| shown.modified_millis),
             header: &object.header,
             segments: &object.segments,
             writer: object.writer.as_deref(),

@@ -248,12 +248,15 @@ fn spans(wanted: impl Iterator<Item = (usize, Range<u64>)>) -> VecDeque<Span> {
             _ => spans.push_back(Span { range, segments: index..index + 1 }),
         }
     }
-    if let (Some(first), Some(last)) = (spans.front(), spans.back()) {
-        let range = first.range.start..last.range.end;
-        if bytes >= (range.end.saturating_sub(range.start)).div_ceil(2) {
-            let segments = first.segments.start..last.segments.end;
-            return VecDeque::from([Span { range, segments }]);
-        }
+    // A plan that was made up may name them in any order.
+    let start = spans.iter().map(|span| span.range.start).min();
+    let end = spans.iter().map(|span| span.range.end).max();
+    if let (Some(start), Some(end), Some(first), Some(last)) =
+        (start, end, spans.front(), spans.back())
+        && bytes >= end.saturating_sub(start).div_ceil(2)
+    {
+        let segments = first.segments.start..last.segments.end;
+        return VecDeque::from([Span { range: start..end, segments }]);
     }
     spans
 }

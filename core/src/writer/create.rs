@@ -135,14 +135,6 @@ impl<W> Writer<W> {
         self.stats.create_failures_total += 1;
         let conflict = matches!(outcome, CreateOutcome::Stale | CreateOutcome::Foreign);
         self.stats.create_conflicts_total += u64::from(conflict);
-        if let Some(batch) = self.pipeline.get_mut(link) {
-            match outcome {
-                CreateOutcome::Transient => batch.unsure = true,
-                // Another's object stands there, and it is not ours to delete.
-                CreateOutcome::Stale => batch.unsure = false,
-                _ => {}
-            }
-        }
         match consequence(outcome, self.options.ack_mode) {
             Consequence::Index => self.created(link),
             Consequence::Repeat => self.repeat(link, failure),
@@ -168,9 +160,6 @@ impl<W> Writer<W> {
 
     /// A transient outcome of a batch.
     pub(super) fn set_back(&mut self, link: Link, failure: Error) {
-        if let Some(batch) = self.pipeline.get_mut(link) {
-            batch.unsure = true;
-        }
         match consequence(CreateOutcome::Transient, self.options.ack_mode) {
             Consequence::Repeat => self.repeat(link, failure),
             _ => self.repeat_or_roll_back(link, failure),
@@ -214,6 +203,7 @@ impl<W> Writer<W> {
                 self.stats.release_records_total += batch.records.len() as u64;
                 self.carried.succeeded();
             }
+            self.may_return.clear();
             self.reclaim.raise(batch.boundary);
             self.stats.unpersisted_bytes -= size;
             self.stats.created_objects_total += 1;
@@ -252,8 +242,15 @@ impl<W> Writer<W> {
         if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
-        for batch in batches.iter().filter(|batch| batch.may_be_stored()) {
-            self.reclaim.add_failed_batch(batch.link.sequence);
+        // What stands in the way of older writers stays (DESIGN.md section 12, rule 5).
+        let is_others =
+            |batch: &SealedBatch<W>| matches!(&error, Error::Conflict { key } if *key == batch.key);
+        for batch in batches.iter().filter(|batch| batch.outcome() == Outcome::Unknown) {
+            if !is_others(batch) {
+                self.reclaim.add_failed_batch(batch.link.sequence);
+            }
+            let user = batch.segments.iter().filter(|meta| !meta.region.is_reserved());
+            self.may_return.extend(user.map(|meta| (meta.region, meta.max_id)));
         }
         let notice = Notice::RolledBack { batches: count, error: error.clone() };
         self.emit(Effect::Notice(notice));

@@ -56,8 +56,6 @@ pub(super) struct SealedBatch<W> {
     pub(super) first_attempt: Time,
     /// How the last attempt failed.
     pub(super) failure: Option<Error>,
-    /// An attempt ended, and nobody knows whether the object is, or will be, at its key.
-    pub(super) unsure: bool,
     pub(super) backoff: Backoff,
 }
 
@@ -93,12 +91,6 @@ impl<W> SealedBatch<W> {
             Create::NotStarted => Outcome::NotWritten,
             _ => Outcome::Unknown,
         }
-    }
-
-    /// Whether the object may be at its key, or come there yet. One that was refused is not, and
-    /// where another object stands it is not either.
-    pub(super) fn may_be_stored(&self) -> bool {
-        self.unsure || !matches!(self.create, Create::NotStarted | Create::Ended)
     }
 
     fn requests(&self) -> impl Iterator<Item = RequestId> {
@@ -345,7 +337,6 @@ pub(super) fn seal<W>(
         guarded,
         first_attempt: now,
         failure: None,
-        unsure: false,
         backoff: Backoff::new(),
     }
 }

@@ -204,7 +204,7 @@ impl<W> Writer<W> {
             return;
         }
         self.catalog.forget(region);
-        if self.released.contains(&region) && !self.is_being_released(region) {
+        if self.released.contains(&region) && !self.is_being_released_in_full(region) {
             self.released.remove(&region);
         }
     }

@@ -19,6 +19,11 @@ pub(super) struct Release {
     pub(super) in_full: bool,
 }
 
+/// The largest ids of regions in batches that failed with an unknown outcome. Until an object is
+/// indexed after them, a restart may bring them back: so such a region is not one of which there is
+/// nothing.
+pub(super) type MayReturn = BTreeMap<RegionId, EntryId>;
+
 /// Records whose object failed, or that came while the log was failing. They are sealed with the
 /// next batch, or alone.
 #[derive(Clone, Debug)]
@@ -122,14 +127,17 @@ impl<W> Writer<W> {
         self.fail_all([waiter].into(), error, outcome);
     }
 
-    /// The record of a release; none if nothing of the region is there or on its way.
+    /// The record of a release; none if nothing of the region is there, on its way, or could be
+    /// there after a restart.
     fn record_of(&self, release: Release) -> Option<(RegionId, EntryId)> {
         let Release { region, in_full } = release;
         let pending = self.pending(region);
-        if pending.is_none() && !self.catalog.holds(region) {
+        let may_return = self.may_return.get(&region).copied();
+        if pending.is_none() && may_return.is_none() && !self.catalog.holds(region) {
             return None;
         }
-        Some((region, if in_full { EntryId::MAX } else { self.latest(region) }))
+        let latest = self.latest(region).max(may_return.unwrap_or_default());
+        Some((region, if in_full { EntryId::MAX } else { latest }))
     }
 
     fn note_release(&mut self, release: Release) {
@@ -138,14 +146,15 @@ impl<W> Writer<W> {
         }
     }
 
-    /// Whether a record of the region is on its way.
-    pub(super) fn is_being_released(&self, region: RegionId) -> bool {
-        let sealed = |records: &[ReleaseRecord]| {
-            records.binary_search_by_key(&region, |record| record.region).is_ok()
+    /// Whether a record that releases the region in full is on its way.
+    pub(super) fn is_being_released_in_full(&self, region: RegionId) -> bool {
+        let in_full = |records: &BTreeMap<RegionId, EntryId>| {
+            records.get(&region).is_some_and(|through| *through == EntryId::MAX)
         };
-        self.carried.records.contains_key(&region)
-            || self.open.as_ref().is_some_and(|open| open.releases().contains_key(&region))
-            || self.pipeline.iter().any(|batch| sealed(&batch.records))
+        let record = ReleaseRecord { region, through: EntryId::MAX };
+        in_full(&self.carried.records)
+            || self.open.as_ref().is_some_and(|open| in_full(open.releases()))
+            || self.pipeline.iter().any(|batch| batch.records.contains(&record))
     }
 
     /// After a roll back, records wait before they are sealed alone: longer each time, while that

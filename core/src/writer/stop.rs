@@ -16,6 +16,9 @@ impl<W> Writer<W> {
             // Creates that were started run out, and acknowledge if they succeed in order.
             AckMode::Durable => {
                 let not_started = self.pipeline.take_not_started();
+                // Their sequences stay free, behind what is indexed and before the last object: that
+                // is a skip too.
+                self.skipped |= !not_started.is_empty() && self.rules.guard_after_roll_back;
                 self.fail_batches(not_started, &error);
                 self.fail_open(&error);
             }
@@ -53,17 +56,20 @@ impl<W> Writer<W> {
             self.fail_open(&Error::Stopped);
             self.lose_carried(&Error::Stopped);
         }
-        if !self.pipeline.is_quiet() || self.open.is_some() || self.fencing.is_some() {
-            return;
-        }
-        if matches!(self.state, State::Stopping { .. }) && !self.carried.is_empty() {
-            if self.seal_last_object() {
+        // An abandoned log is stopped, whatever is in flight still.
+        if !matches!(self.state, State::Stopped(_)) {
+            if !self.pipeline.is_quiet() || self.open.is_some() || self.fencing.is_some() {
                 return;
             }
-            self.lose_carried(&Error::SequenceExhausted);
-        }
-        if !self.reclaim.is_quiet() {
-            return;
+            if matches!(self.state, State::Stopping { .. }) && !self.carried.is_empty() {
+                if self.seal_last_object() {
+                    return;
+                }
+                self.lose_carried(&Error::SequenceExhausted);
+            }
+            if !self.reclaim.is_quiet() {
+                return;
+            }
         }
         if matches!(self.state, State::Stopping { .. }) {
             self.state = State::Stopped(self.loss(None));

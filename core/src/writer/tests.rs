@@ -2,17 +2,24 @@
 //! between the steps says why.
 
 mod calls;
+mod carrying;
 mod create;
 mod enqueued;
 mod failing;
 mod guard;
 mod random;
+mod reclaiming;
+mod regions;
 mod regressions;
+mod releases_carried;
+mod releases_stopped;
+mod releasing;
 mod replaying;
 mod seal;
 mod stalling;
 mod stop;
 mod stopping_enqueued;
+mod verdicts;
 mod waiting;
 mod warning;
 
@@ -25,7 +32,7 @@ use bytes::Bytes;
 use super::*;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Append, Appended, Listed, Payload, ReadBack, StorageEffect};
-use crate::format::{ObjectEncoder, WriterRecord};
+use crate::format::{Object, ObjectEncoder, ReservedContent, SegmentMeta, WriterRecord};
 use crate::key::KeyKind;
 use crate::opening::RecoveryStats;
 use crate::options::AckMode;
@@ -70,6 +77,29 @@ fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
         stats: RecoveryStats { recovered_objects: 0, took: Duration::ZERO },
         rules: Rules::ALL,
     }
+}
+
+/// A log that recovered these objects of an earlier epoch, each with one entry of each of its
+/// regions, and whose start object at 5 carries the boundary that follows.
+fn with_history(options: Options, objects: &[(u64, &[u64])]) -> Recovered {
+    let mut recovered = recovered(options, START.next());
+    let mut catalog = Catalog::new(ObjectSeq::ZERO);
+    for (sequence, regions) in objects {
+        let link = Link { sequence: ObjectSeq(*sequence), epoch: Epoch(1) };
+        let segments: Vec<_> = regions.iter().map(|region| segment(*region, *sequence)).collect();
+        catalog.index(link, 200, &segments).unwrap();
+    }
+    recovered.durable_boundary = catalog.boundary();
+    catalog.index(recovered.start, 200, &[]).unwrap();
+    catalog.keep(START);
+    recovered.catalog = catalog;
+    recovered
+}
+
+/// A segment of one entry.
+fn segment(region: u64, sequence: u64) -> SegmentMeta {
+    let (region, id) = (RegionId(region), id(sequence, 1));
+    SegmentMeta { region, min_id: id, max_id: id, count: 1, offset: 54, length: 24, crc: 0 }
 }
 
 impl Log {
@@ -227,6 +257,67 @@ impl Log {
         self.handle(Event::Storage(StorageAnswer::CreateResult { id, result: Ok(()) }))
     }
 
+    /// An entry is appended and its object created, under the next sequence.
+    fn append_durable(&mut self, region: u64) -> Vec<String> {
+        self.append(region, "durable");
+        let put = self.requests.iter().rev().find_map(|effect| match effect {
+            StorageEffect::PutObject { .. } => Some(sequence_of(effect)),
+            _ => None,
+        });
+        self.created(put.expect("nothing is put"))
+    }
+
+    /// The delete that begins with this sequence succeeds.
+    fn deleted(&mut self, sequence: u64) -> Vec<String> {
+        let delete = self.take(sequence);
+        let StorageEffect::DeleteObjects { id, keys, .. } = delete else {
+            panic!("{sequence} is not deleted")
+        };
+        let results = keys.iter().map(|key| (key.clone(), Ok(()))).collect();
+        self.handle(Event::Storage(StorageAnswer::DeleteResult { id, results }))
+    }
+
+    /// The delete that begins with this sequence is answered key by key.
+    fn deletes(
+        &mut self,
+        sequence: u64,
+        results: &[(u64, Result<(), StoreErrorKind>)],
+    ) -> Vec<String> {
+        let id = self.take(sequence).id();
+        let key = |sequence: &u64| self.writer.prefix().object_key(ObjectSeq(*sequence));
+        let results = results.iter().map(|(at, result)| (key(at), result.map_err(StoreError::new)));
+        let results = results.collect();
+        self.handle(Event::Storage(StorageAnswer::DeleteResult { id, results }))
+    }
+
+    /// A read of the object at a sequence failed.
+    fn judge(&mut self, sequence: u64, epoch: Epoch) -> Vec<String> {
+        let object = Link { sequence: ObjectSeq(sequence), epoch };
+        let (segment, waiter) = (SegmentRef { object, region: RegionId(1) }, self.waiter());
+        self.handle(Event::SegmentReadFailed { segment, waiter })
+    }
+
+    /// The release records that the unanswered put at a sequence would store.
+    fn records(&self, sequence: u64) -> Vec<String> {
+        let object = Object::decode(&self.payload(sequence).to_bytes()).unwrap();
+        match object.reserved(RegionId::RELEASES).unwrap() {
+            Some(ReservedContent::Releases(records)) => records
+                .iter()
+                .map(|record| match record.through {
+                    EntryId::MAX => format!("{} in full", record.region),
+                    through => format!("{} through {}", record.region, short(through)),
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The objects that a read of a region would fetch something of.
+    fn visible(&self, region: u64) -> Vec<u64> {
+        let plan = self.writer.plan_read(RegionId(region), EntryId::ZERO, None, 100).unwrap();
+        plan.segments.iter().map(|planned| planned.segment.object.sequence.0).collect()
+    }
+
     /// The request for a sequence fails.
     fn fails(&mut self, sequence: u64, kind: StoreErrorKind) -> Vec<String> {
         let answer = self.take(sequence).failed(StoreError::new(kind));
@@ -312,7 +403,10 @@ fn kind(error: &Error) -> String {
             format!("Fenced by {theirs} {}", writer.as_deref().unwrap_or("?"))
         }
         Error::Corrupted { part, .. } => format!("Corrupted {part}"),
-        Error::Lost { entries, .. } => format!("Lost {entries} entries"),
+        Error::Lost { entries, releases: 0, .. } => format!("Lost {entries} entries"),
+        Error::Lost { entries, releases, .. } => {
+            format!("Lost {entries} entries, {releases} releases")
+        }
         other => {
             let debug = format!("{other:?}");
             debug.split([' ', '{']).next().unwrap_or_default().to_string()

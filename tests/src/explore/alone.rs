@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sealog_core::format::Header;
 use sealog_core::{
     Error, Opening, OpeningEffect, OpeningEvent, Recovered, StorageAnswer, StorageEffect,
     StoreError, StoreErrorKind, Time, Writer,
@@ -22,6 +23,8 @@ const ROUNDS: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct Alone {
     pub(crate) history: Arc<[StoredEntry]>,
+    /// What its start object links to.
+    pub(crate) tip: Option<u64>,
     pub(crate) listings: u32,
     pub(crate) puts: u32,
 }
@@ -145,7 +148,9 @@ pub(crate) fn lone_opening(
     match end {
         Some(Ok(recovered)) => {
             let writer = Writer::new(Time::ZERO, *recovered);
-            Ok(Alone { history: history_of(objects, &writer), listings, puts })
+            let start = shelf.0.last_key_value().and_then(|(_, bytes)| Header::decode(bytes).ok());
+            let tip = start.and_then(|start| start.predecessor).map(|tip| tip.sequence.0);
+            Ok(Alone { history: history_of(objects, &writer), tip, listings, puts })
         }
         Some(Err(error)) => Err(error.to_string()),
         None => Err("it does not end".into()),

@@ -1,10 +1,11 @@
 //! What must hold in every state.
 
 use rustc_hash::FxHashMap;
+use sealog_core::EntryId;
 
 use super::alone::{Alone, lone_opening, two_openings};
 use super::instance::{End, Fate, Instance, Opened, Phase, tags};
-use super::objects::{SetId, StoredEntry, Tag};
+use super::objects::{ObjectId, SetId, StoredEntry, Tag};
 use super::world::{State, World};
 
 /// Two openings at once are run from one store in so many; with SEALOG_LONG from every one.
@@ -41,11 +42,11 @@ impl Checks {
         };
         for instance in world.instances(state) {
             gave_up_for_a_start(world, state, instance)?;
-            holds_what_was_acknowledged(history, instance)?;
+            holds_what_was_acknowledged(world, state, history, instance)?;
             if let Some(opened) = &instance.told.opened {
-                holds_what_was_recovered(history, instance, opened)?;
+                holds_what_was_recovered(world, state, history, instance, opened)?;
                 for older in world.instances(state) {
-                    knows_what_is_acknowledged(instance, opened, older)?;
+                    knows_what_is_acknowledged(world, state, instance, opened, older)?;
                 }
             }
         }
@@ -62,10 +63,13 @@ impl Checks {
         self.most_listings = self.most_listings.max(alone.listings);
         self.most_puts = self.most_puts.max(alone.puts);
         // The first listing and the second look, and a claim with a listing for every sequence
-        // below the end that is free, and one behind it.
+        // between the tip and the end that is free, and one behind it.
         let members = world.objects.members(store);
-        let end = members.last().map_or(0, |id| world.objects.get(*id).sequence() + 1);
-        let free = end as u32 - members.len() as u32;
+        let sequence = |id: &ObjectId| world.objects.get(*id).sequence();
+        let end = members.last().map_or(0, |id| sequence(id) + 1);
+        let above = alone.tip.map_or(0, |tip| tip + 1);
+        let taken = members.iter().filter(|id| sequence(id) >= above).count();
+        let free = (end - above) as u32 - taken as u32;
         let checks = u32::from(world.setup.options.verify_store);
         if alone.listings > 3 + free || alone.puts > 2 + free + checks {
             let Alone { listings, puts, .. } = alone;
@@ -119,7 +123,8 @@ pub(crate) fn knows_what_was_acknowledged(
             let Fate::Acknowledged(id) = fate else { continue };
             let was_there = world.objects.at(looked, id.sequence().0).is_some();
             let tag = Tag::new(other.who, place);
-            if was_there && !opened.history.iter().any(|entry| entry.tag == tag) {
+            let known = opened.history.iter().any(|entry| entry.tag == tag);
+            if was_there && !known && !is_obsolete(world, state, tag, *id) {
                 let (name, recovered) = (instance.name(), tags(&opened.history));
                 return Err(format!(
                     "{tag} was acknowledged before {name} opened with {recovered}"
@@ -130,9 +135,20 @@ pub(crate) fn knows_what_was_acknowledged(
     Ok(())
 }
 
-/// A lone opening recovers every entry that was acknowledged, with its id; and no entry that was
-/// failed before a later one of the same writer was acknowledged.
-fn holds_what_was_acknowledged(history: &[StoredEntry], instance: &Instance) -> Result<(), String> {
+/// Whether a caller said of an entry that it is obsolete, to an instance that knew it. Such an entry
+/// may be in a history or not. To make ids obsolete hides no entry that the instance did not know.
+fn is_obsolete(world: &World, state: &State, tag: Tag, id: EntryId) -> bool {
+    world.instances(state).any(|instance| instance.made_obsolete(tag, id))
+}
+
+/// A lone opening recovers every entry that was acknowledged and is not obsolete, with its id; and
+/// no entry that was failed before a later one of the same writer was acknowledged.
+fn holds_what_was_acknowledged(
+    world: &World,
+    state: &State,
+    history: &[StoredEntry],
+    instance: &Instance,
+) -> Result<(), String> {
     let fates = &instance.told.appends;
     let last = fates.iter().rposition(|fate| matches!(fate, Fate::Acknowledged(_)));
     let Some(last) = last else { return Ok(()) };
@@ -144,7 +160,8 @@ fn holds_what_was_acknowledged(history: &[StoredEntry], instance: &Instance) -> 
             Fate::Waiting => return Err(format!("{tag} waits while a later append is answered")),
             Fate::Acknowledged(id) => {
                 let ids: Vec<_> = found.map(|entry| entry.id).collect();
-                if ids != [*id] {
+                let gone = ids.is_empty() && is_obsolete(world, state, tag, *id);
+                if ids != [*id] && !gone {
                     let history = tags(history);
                     return Err(format!("{tag} is acknowledged, a lone opening finds: {history}"));
                 }
@@ -165,14 +182,20 @@ fn holds_what_was_acknowledged(history: &[StoredEntry], instance: &Instance) -> 
     Ok(())
 }
 
-/// What is older than a completed opening is in history exactly if that opening recovered it.
+/// What is older than a completed opening is in history exactly if that opening recovered it; but
+/// what is obsolete may be gone since. It does not come back.
 fn holds_what_was_recovered(
+    world: &World,
+    state: &State,
     history: &[StoredEntry],
     instance: &Instance,
     opened: &Opened,
 ) -> Result<(), String> {
-    let past = history.iter().filter(|entry| entry.epoch < opened.epoch);
-    if past.eq(opened.history.iter()) {
+    let mut past = history.iter().filter(|entry| entry.epoch < opened.epoch).peekable();
+    let held = |entry: &StoredEntry| {
+        past.next_if_eq(&entry).is_some() || is_obsolete(world, state, entry.tag, entry.id)
+    };
+    if opened.history.iter().all(held) && past.next().is_none() {
         return Ok(());
     }
     let (name, history, recovered) = (instance.name(), tags(history), tags(&opened.history));
@@ -181,6 +204,8 @@ fn holds_what_was_recovered(
 
 /// What a writer acknowledged is known to every later one.
 fn knows_what_is_acknowledged(
+    world: &World,
+    state: &State,
     instance: &Instance,
     opened: &Opened,
     older: &Instance,
@@ -190,8 +215,9 @@ fn knows_what_is_acknowledged(
     }
     for (place, fate) in older.told.appends.iter().enumerate() {
         let tag = Tag::new(older.who, place);
-        let known = || opened.history.iter().any(|entry| entry.tag == tag);
-        if matches!(fate, Fate::Acknowledged(_)) && !known() {
+        let Fate::Acknowledged(id) = fate else { continue };
+        let known = opened.history.iter().any(|entry| entry.tag == tag);
+        if !known && !is_obsolete(world, state, tag, *id) {
             let (name, recovered) = (instance.name(), tags(&opened.history));
             return Err(format!("{tag} is acknowledged, but {name} opened with {recovered}"));
         }

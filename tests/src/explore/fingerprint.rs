@@ -122,7 +122,8 @@ mod tests {
     fn the_figures_are_the_last_field_of_a_writer() {
         let world = super::super::opened_world();
         let text = format!("{:?}", world.0.instance(world.1.instances[0]).phase);
-        let (_, figures) = text.split_once("stats: ").unwrap();
+        let (before, figures) = text.split_once("stats: ").unwrap();
+        assert!(before.contains("reclaim: Reclaim {"), "what is deleted is told apart");
         let mut depth = 0;
         let end = figures.find(|c| {
             depth += i32::from(c == '{') - i32::from(c == '}');

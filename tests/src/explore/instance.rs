@@ -3,10 +3,11 @@
 //!
 //! An event is handed to an instance together with the objects that it shows. What the machine
 //! does then is a function of the instance and the event alone, so the world computes each such
-//! pair once. To that end reads of objects that the event itself shows are answered at once:
-//! objects never change and are never deleted here, so such a read commutes with everything that
-//! others do, and what the machine does upon it, it does by requests, which wait as long as they
-//! like. For the same reason an opening that waits for a tick and nothing else gets it at once.
+//! pair once. To that end, where nothing is deleted, reads of objects that the event itself shows
+//! are answered at once: objects never change, so such a read commutes with everything that others
+//! do, and what the machine does upon it, it does by requests, which wait as long as they like. For
+//! the same reason an opening that waits for a tick and nothing else gets it at once. Where objects
+//! are deleted, a read is a step of its own, and finds what is there then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use sealog_core::{EntryId, Identity, Opening, Options, Time, Writer};
 
 use super::fingerprint::Fingerprint;
 use super::meeting::meet;
-use super::objects::{ObjectId, Objects, REGION, SetId, StoredEntry, prefix};
+use super::objects::{ObjectId, Objects, REGION, SetId, StoredEntry, Tag, prefix};
 use super::transcript::Transcript;
 
 /// What the writers of a configuration have in common.
@@ -28,6 +29,12 @@ pub(crate) struct Setup {
     pub(crate) dies_opening: Option<usize>,
     /// Whether instances may be told to raise a floor.
     pub(crate) floors: bool,
+    /// Whether deletes are carried out. Otherwise none ever takes effect or is answered.
+    pub(crate) deletes: bool,
+    /// Whether idle writers put objects that carry the boundary.
+    pub(crate) carriers: bool,
+    /// Whether what was created again after a listing counts as gone.
+    pub(crate) created_again_is_gone: bool,
 }
 
 impl Setup {
@@ -49,6 +56,25 @@ pub(crate) fn name_of(who: usize) -> char {
     (b'A' + who as u8) as char
 }
 
+/// A set of sequences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Keys(u32);
+
+impl Keys {
+    pub(crate) fn add(&mut self, sequence: u64) {
+        assert!(sequence < u64::from(u32::BITS), "worlds have few sequences");
+        self.0 |= 1 << sequence;
+    }
+
+    pub(crate) fn and(self, other: Keys) -> Keys {
+        Keys(self.0 | other.0)
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = u64> {
+        (0..u64::from(u32::BITS)).filter(move |sequence| self.0 >> sequence & 1 == 1)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
     pub(crate) who: usize,
@@ -57,6 +83,9 @@ pub(crate) struct Instance {
     pub(crate) asked: Vec<Asked>,
     pub(crate) appends_left: u8,
     pub(crate) told: Told,
+    /// What was sure to be seen by the listing that its opening made last; only where reads that
+    /// follow it are steps of their own.
+    pub(crate) looked: Option<SetId>,
     /// Its clock. It moves only when a tick is handed in.
     pub(crate) now: Time,
 }
@@ -88,6 +117,8 @@ pub(crate) struct Told {
     pub(crate) opened: Option<Opened>,
     /// Its appends in order, those that were handed in.
     pub(crate) appends: Vec<Fate>,
+    /// It was told that its entries through this id are obsolete.
+    pub(crate) obsolete: EntryId,
 }
 
 /// A completed opening.
@@ -114,6 +145,11 @@ pub(crate) struct Asked {
 pub(crate) enum What {
     Put {
         object: ObjectId,
+        /// It took effect, and its answer is on the way.
+        applied: bool,
+    },
+    Delete {
+        sequence: u64,
         /// It took effect, and its answer is on the way.
         applied: bool,
     },
@@ -147,7 +183,9 @@ pub(crate) enum Happening {
     Start,
     Append,
     /// An id of another prefix, with this sequence, is obsolete.
-    Obsolete(u64),
+    RaiseFloor(u64),
+    /// All that it has acknowledged or recovered is obsolete.
+    Obsolete,
     Tick,
     /// To the request at this place among those that it asked.
     Answer(u8, Reply),
@@ -155,12 +193,13 @@ pub(crate) enum Happening {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
-    /// None yet, but the put took effect.
+    /// None yet, but the put or the delete took effect.
     Applied,
     Created,
     /// This object was there.
     Exists(ObjectId),
-    /// The put was not answered in time. It did not take effect, yet.
+    Deleted,
+    /// The put or the delete was not answered in time. If it did not take effect yet, it may later.
     TimedOut,
     /// The put took effect, but its answer was lost.
     AnswerLost,
@@ -178,6 +217,8 @@ pub(crate) struct Happened {
     pub(crate) instance: Instance,
     /// Puts that nobody waits for any more, and that did not take effect yet.
     pub(crate) late: Vec<ObjectId>,
+    /// The same of deletes.
+    pub(crate) late_deletes: Keys,
     /// Something that must not happen.
     pub(crate) violation: Option<String>,
 }
@@ -190,6 +231,7 @@ impl Instance {
             asked: Vec::new(),
             appends_left: appends,
             told: Told::default(),
+            looked: None,
             now: Time::ZERO,
         }
     }
@@ -200,7 +242,7 @@ impl Instance {
 
     pub(crate) fn fingerprint(&self) -> u128 {
         let mut fingerprint = Fingerprint::new();
-        fingerprint.value(&(self.who, self.appends_left, &self.told, self.now));
+        fingerprint.value(&(self.who, self.appends_left, &self.told, self.looked, self.now));
         match &self.phase {
             Phase::NotStarted => fingerprint.value(&0),
             Phase::Opening(opening) => fingerprint.machine(opening),
@@ -223,6 +265,22 @@ impl Instance {
             }
             _ => false,
         }
+    }
+
+    /// Whether it has something to make obsolete.
+    pub(crate) fn can_obsolete(&self) -> bool {
+        match &self.phase {
+            Phase::Writing(writer) => writer.durable(REGION) > self.told.obsolete,
+            _ => false,
+        }
+    }
+
+    /// Whether it was told that this entry is obsolete, which it knew: it had acknowledged or
+    /// recovered it.
+    pub(crate) fn made_obsolete(&self, tag: Tag, id: EntryId) -> bool {
+        let recovered = |opened: &Opened| opened.history.iter().any(|entry| entry.tag == tag);
+        id <= self.told.obsolete
+            && (tag.is_of(self.who) || self.told.opened.as_ref().is_some_and(recovered))
     }
 
     /// What becomes of the instance when this happens to it.

@@ -9,8 +9,8 @@ use sealog_core::{
 };
 
 use super::instance::{
-    Asked, End, Fate, Happened, Happening, Instance, Opened, Phase, Reply, Setup, What, history_of,
-    tags,
+    Asked, End, Fate, Happened, Happening, Instance, Keys, Opened, Phase, Reply, Setup, What,
+    history_of, tags,
 };
 use super::objects::{
     ObjectId, Objects, REGION, Tag, key_of, listed_answer, read_answer, sequence_of,
@@ -41,11 +41,13 @@ pub(crate) fn meet(
         answers: Vec::new(),
         back: None,
         late: Vec::new(),
+        late_deletes: Keys::default(),
         violation: None,
     };
     let ran = catch_unwind(AssertUnwindSafe(|| meeting.run(happening)));
     let violation = meeting.violation.or_else(|| ran.err().map(|cause| panicked(&*cause)));
-    Happened { instance: meeting.instance, late: meeting.late, violation }
+    let Meeting { instance, late, late_deletes, .. } = meeting;
+    Happened { instance, late, late_deletes, violation }
 }
 
 fn panicked(cause: &(dyn std::any::Any + Send)) -> String {
@@ -59,13 +61,14 @@ struct Meeting<'a> {
     setup: &'a Setup,
     objects: &'a mut Objects,
     transcript: &'a mut Transcript,
-    /// The objects that the event shows.
+    /// The objects that the event shows, and that are never deleted.
     shown: Vec<ObjectId>,
     /// Answers to reads of them.
     answers: Vec<StorageAnswer>,
     /// Where the put stood that was answered.
     back: Option<u64>,
     late: Vec<ObjectId>,
+    late_deletes: Keys,
     violation: Option<String>,
 }
 
@@ -78,11 +81,12 @@ impl Meeting<'_> {
                 self.instance.phase = Phase::Opening(Box::new(opening));
             }
             Happening::Append => self.append(),
-            Happening::Obsolete(sequence) => {
+            Happening::RaiseFloor(sequence) => {
                 self.say(|_| format!("is told that ids through object {sequence} are obsolete"));
                 let id = EntryId(sequence << 20 | 1);
                 self.hand(Event::Obsolete { region: ELSEWHERE, id, waiter: OBSOLETE });
             }
+            Happening::Obsolete => self.obsolete(),
             Happening::Tick => self.tick(),
             Happening::Answer(place, reply) => self.reply(place as usize, reply),
         }
@@ -97,6 +101,16 @@ impl Meeting<'_> {
         self.instance.told.appends.push(Fate::Waiting);
         let append = Append::One(REGION, tag.payload());
         self.hand(Event::Append { append, waiter: place as u8 });
+    }
+
+    fn obsolete(&mut self) {
+        let Phase::Writing(writer) = &self.instance.phase else { return };
+        let id = writer.durable(REGION);
+        self.instance.told.obsolete = id;
+        self.say(|_| {
+            format!("is told that all through {}/{} is obsolete", id.sequence(), id.position())
+        });
+        self.hand(Event::Obsolete { region: REGION, id, waiter: OBSOLETE });
     }
 
     fn tick(&mut self) {
@@ -119,8 +133,9 @@ impl Meeting<'_> {
     fn reply(&mut self, place: usize, reply: Reply) {
         match reply {
             Reply::Applied => {
-                if let What::Put { applied, .. } = &mut self.instance.asked[place].what {
-                    *applied = true;
+                match &mut self.instance.asked[place].what {
+                    What::Put { applied, .. } | What::Delete { applied, .. } => *applied = true,
+                    what => panic!("it has no effect: {what:?}"),
                 }
                 return;
             }
@@ -161,6 +176,17 @@ impl Meeting<'_> {
                 self.say_object("is told that time ran out for the put of", object);
                 not_created(id, StoreErrorKind::TimedOut)
             }
+            (What::Delete { sequence, .. }, Reply::Deleted) => {
+                self.say(|_| format!("is told that {sequence} is deleted"));
+                deleted(id, sequence, Ok(()))
+            }
+            (What::Delete { sequence, applied }, Reply::TimedOut) => {
+                if !applied {
+                    self.late_deletes.add(sequence);
+                }
+                self.say(|_| format!("is told that time ran out for the delete of {sequence}"));
+                deleted(id, sequence, Err(StoreError::new(StoreErrorKind::TimedOut)))
+            }
             (What::Read { sequence, fetch, .. }, Reply::Read(object)) => {
                 let effect = read_effect(id, sequence, fetch);
                 self.shown.extend(object);
@@ -170,7 +196,10 @@ impl Meeting<'_> {
                 }
                 read_answer(&effect, object.map(|object| &self.objects.get(object).bytes))
             }
-            (What::List { after, .. }, Reply::Listed(set)) => {
+            (What::List { after, begun }, Reply::Listed(set)) => {
+                if self.setup.deletes && matches!(self.instance.phase, Phase::Opening(_)) {
+                    self.instance.looked = Some(begun.map_or(set, |begun| begun.there));
+                }
                 let members = self.objects.members(set);
                 self.shown.extend(members.iter());
                 let text = self.objects.sequences(set);
@@ -248,12 +277,15 @@ impl Meeting<'_> {
         }
     }
 
-    /// Whether this writer can neither acknowledge nor append anything any more.
+    /// Whether this writer can neither acknowledge nor append anything any more, nor ask for more
+    /// deletes, which may wait for its puts.
     fn is_idle(&self) -> bool {
         let Instance { phase, appends_left, told, .. } = &self.instance;
+        let Setup { floors, carriers, deletes, .. } = *self.setup;
+        let may_delete = deletes && self.instance.asked.iter().any(is_put);
         matches!(phase, Phase::Writing(_))
             && *appends_left == 0
-            && !self.setup.floors
+            && !(floors || carriers || may_delete)
             && !told.appends.contains(&Fate::Waiting)
     }
 
@@ -261,10 +293,13 @@ impl Meeting<'_> {
         self.instance.phase = Phase::Ended(end);
         self.instance.appends_left = 0;
         self.instance.now = Time::ZERO;
+        self.instance.looked = None;
         self.answers.clear();
         for Asked { what, .. } in self.instance.asked.drain(..) {
-            if let What::Put { object, applied: false } = what {
-                self.late.push(object);
+            match what {
+                What::Put { object, applied: false } => self.late.push(object),
+                What::Delete { sequence, applied: false } => self.late_deletes.add(sequence),
+                _ => {}
             }
         }
     }
@@ -298,6 +333,7 @@ impl Meeting<'_> {
         let tags = tags(&history);
         self.say(|_| format!("is open at epoch {epoch}, with {tags}"));
         self.instance.told.opened = Some(Opened { epoch, history });
+        self.instance.looked = None;
         self.instance.now = Time::ZERO;
         self.instance.phase = Phase::Writing(Box::new(writer));
     }
@@ -392,9 +428,22 @@ impl Meeting<'_> {
                 read(sequence_of(key), Some((range.start, range.end)))
             }
             StorageEffect::ReadBack { key, .. } => read(sequence_of(key), None),
-            StorageEffect::DeleteObjects { .. } => return,
+            StorageEffect::DeleteObjects { .. } if !self.setup.deletes => return,
+            StorageEffect::DeleteObjects { keys, .. } => {
+                assert_eq!(keys.len(), 1, "what a store takes that has no request for many");
+                let sequence = sequence_of(&keys[0]);
+                self.say(|_| format!("asks to delete {sequence}"));
+                What::Delete { sequence, applied: false }
+            }
         };
         if let What::Read { sequence, fetch, .. } = what {
+            if self.setup.deletes {
+                // What a writer fetches is the name of another, which ends it: found or not.
+                if fetch.is_some() && matches!(self.instance.phase, Phase::Writing(_)) {
+                    return self.answers.push(read_answer(&effect, None));
+                }
+                return self.instance.asked.push(Asked { id, what });
+            }
             let is_it = |id: &&ObjectId| self.objects.get(**id).sequence() == sequence;
             if let Some(object) = self.shown.iter().find(is_it) {
                 let bytes = &self.objects.get(*object).bytes;
@@ -424,6 +473,14 @@ impl Meeting<'_> {
     fn say_object(&mut self, what: &str, object: ObjectId) {
         self.say(|me| format!("{what} {}", me.objects.get(object)));
     }
+}
+
+fn is_put(asked: &Asked) -> bool {
+    matches!(asked.what, What::Put { .. })
+}
+
+fn deleted(id: RequestId, sequence: u64, result: Result<(), StoreError>) -> StorageAnswer {
+    StorageAnswer::DeleteResult { id, results: vec![(key_of(sequence), result)] }
 }
 
 fn not_created(id: RequestId, why: StoreErrorKind) -> StorageAnswer {

@@ -62,6 +62,18 @@ pub struct Configuration {
     pub floors: u8,
     /// How far above the highest object that floor lies.
     pub floor_by: u64,
+    /// How often a writer is told that all it knows is obsolete.
+    pub obsoletes: u8,
+    /// Whether deletes are carried out. Otherwise none ever takes effect or is answered.
+    pub deletes: bool,
+    /// Whether an idle writer puts an object that carries its boundary.
+    pub carriers: bool,
+    /// Whether an object that was created under the key of another, which was deleted after a
+    /// listing showed it, counts as gone for the reads that follow that listing, when its size tells
+    /// it from the other. Openings do not see to that themselves.
+    pub created_again_is_gone: bool,
+    /// `fence_retention`. All objects are of the same age, so this is all or nothing.
+    pub fence_retention: Duration,
     /// Which instance dies at the end of its opening. Everywhere an instance may stop at any time
     /// for good; this one does no more than open, so that there are fewer states.
     pub dies_opening: Option<usize>,
@@ -86,6 +98,11 @@ impl Configuration {
             listing: Listing::TwoPages,
             floors: 0,
             floor_by: 1,
+            obsoletes: 0,
+            deletes: false,
+            carriers: false,
+            created_again_is_gone: true,
+            fence_retention: Duration::MAX,
             dies_opening: None,
             retry_for: Duration::ZERO,
             verify_store: false,
@@ -104,14 +121,20 @@ impl Configuration {
                 open_concurrency: 1024,
                 open_timeout: Duration::from_secs(3600),
                 verify_store: self.verify_store,
+                max_deletes_in_flight: 1024,
+                reclaim_interval: Duration::from_secs(u64::from(self.carriers)),
+                fence_retention: self.fence_retention,
                 ..Options::default()
             },
             rules: self.rules,
             dies_opening: self.dies_opening,
             floors: self.floors > 0,
+            deletes: self.deletes,
+            carriers: self.carriers,
+            created_again_is_gone: self.created_again_is_gone,
         };
-        let Configuration { failures, lists, listing, floors, floor_by, .. } = *self;
-        let allowance = Allowance { failures, lists, listing, floors, floor_by };
+        let Configuration { failures, lists, listing, floors, floor_by, obsoletes, .. } = *self;
+        let allowance = Allowance { failures, lists, listing, floors, floor_by, obsoletes };
         let mut world = World::new(setup, allowance);
         let mut first = world.first(self.appends);
         if self.preopened {

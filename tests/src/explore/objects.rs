@@ -49,6 +49,10 @@ impl Tag {
         Tag((who * 16 + append) as u8)
     }
 
+    pub(crate) fn is_of(self, who: usize) -> bool {
+        usize::from(self.0 / 16) == who
+    }
+
     pub(crate) fn payload(self) -> Bytes {
         Bytes::copy_from_slice(&[self.0])
     }
@@ -199,6 +203,14 @@ impl Objects {
         self.set_of(members.iter().copied().chain([object]))
     }
 
+    /// A set without what it holds at a sequence.
+    pub(crate) fn without(&mut self, set: SetId, sequence: u64) -> SetId {
+        let members = self.members(set);
+        let others: Vec<ObjectId> =
+            members.iter().copied().filter(|id| self.get(*id).sequence() != sequence).collect();
+        self.set_of(others)
+    }
+
     /// Whether there is a start object of this epoch, which is no claim.
     pub(crate) fn has_start(&self, set: SetId, epoch: u64) -> bool {
         let start = epoch.checked_sub(1).and_then(|sequence| self.at(set, sequence));
@@ -239,6 +251,10 @@ pub(crate) fn read_answer(effect: &StorageEffect, object: Option<&Bytes>) -> Sto
     };
     match effect {
         StorageEffect::FetchRange { id, range, .. } => {
+            // Of an object that is shorter, that is a failed fetch.
+            if range.end > object.len() as u64 {
+                return effect.failed(StoreError::new(StoreErrorKind::Transient));
+            }
             let bytes = object.slice(range.start as usize..range.end as usize);
             StorageAnswer::Fetched { id: *id, result: Ok(bytes) }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::checks::knows_what_was_acknowledged;
-use super::instance::{Begun, Happening, Instance, Reply, Setup, What};
+use super::instance::{Begun, Happening, Instance, Keys, Reply, Setup, What};
 use super::objects::{NOTHING, ObjectId, Objects, SetId};
 use super::steps::{Allowance, Move, Step};
 use super::transcript::Transcript;
@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) store: SetId,
     /// Puts that nobody waits for any more, and that can still take effect, at any time.
     pub(crate) late: SetId,
+    /// The same of deletes.
+    pub(crate) late_deletes: Keys,
     pub(crate) instances: [InstanceId; MOST],
     pub(crate) spent: Spent,
 }
@@ -33,6 +35,7 @@ pub(crate) struct Spent {
     pub(crate) failures: u8,
     pub(crate) lists: u8,
     pub(crate) floors: u8,
+    pub(crate) obsoletes: u8,
 }
 
 /// What came of meeting something, once computed.
@@ -40,6 +43,7 @@ pub(crate) struct Spent {
 struct Met {
     instance: InstanceId,
     late: SetId,
+    late_deletes: Keys,
     /// The place of the violation among those that were met, from 1.
     violation: u32,
 }
@@ -74,7 +78,8 @@ impl World {
         for (who, appends) in appends.iter().enumerate() {
             instances[who] = self.intern(Instance::new(who, *appends));
         }
-        State { store: NOTHING, late: NOTHING, instances, spent: Spent::default() }
+        let (late_deletes, spent) = (Keys::default(), Spent::default());
+        State { store: NOTHING, late: NOTHING, late_deletes, instances, spent }
     }
 
     /// How many different instances were met, and how many pairs of one and an event.
@@ -132,17 +137,22 @@ impl World {
                 }
                 next.store = self.objects.with(state.store, object);
             }
+            Step::LateDelete(sequence) => {
+                next.store = self.delete(state.store, sequence, "late, ", transcript);
+            }
             Step::Of(who, step) => {
                 let looked = match step {
-                    Move::EndList(place, _) => self.listing(state, who, place).1,
-                    _ => None,
+                    Move::EndList(place, _) => {
+                        self.listing(state, who, place).1.map(|begun| begun.there)
+                    }
+                    _ => self.instance(state.instances[who]).looked,
                 };
                 let happening = self.prepare(&mut next, who, step, transcript);
                 let number = self.happens(&mut next, who, happening, transcript);
                 violation = number.checked_sub(1).map(|at| self.violations[at as usize].clone());
                 let was_open = self.instance(state.instances[who]).told.opened.is_some();
                 if !was_open && violation.is_none() {
-                    let looked = looked.map_or(next.store, |begun| begun.there);
+                    let looked = looked.unwrap_or(next.store);
                     violation = knows_what_was_acknowledged(self, &next, who, looked).err();
                 }
             }
@@ -168,13 +178,18 @@ impl World {
             Move::Tick => Happening::Tick,
             Move::RaiseFloor => {
                 next.spent.floors += 1;
-                Happening::Obsolete(self.highest(next) + self.allowance.floor_by)
+                Happening::RaiseFloor(self.highest(next) + self.allowance.floor_by)
+            }
+            Move::Obsolete => {
+                next.spent.obsoletes += 1;
+                Happening::Obsolete
             }
             Move::Apply(place) => {
                 self.apply(next, who, place, transcript);
                 answer(place, Reply::Applied)
             }
             Move::Created(place) => answer(place, Reply::Created),
+            Move::Deleted(place) => answer(place, Reply::Deleted),
             Move::Create(place) => {
                 self.apply(next, who, place, transcript);
                 answer(place, Reply::Created)
@@ -190,11 +205,7 @@ impl World {
                 answer(place, Reply::AnswerLost)
             }
             Move::Read(place) => {
-                let sequence = match self.asked(next, who, place) {
-                    What::Read { sequence, .. } => *sequence,
-                    other => panic!("no read: {other:?}"),
-                };
-                answer(place, Reply::Read(self.objects.at(next.store, sequence)))
+                answer(place, Reply::Read(self.found_by(self.asked(next, who, place), next.store)))
             }
             Move::List(place) => {
                 let (after, _) = self.listing(next, who, place);
@@ -213,10 +224,7 @@ impl World {
             Move::EndList(place, mask) => {
                 let (after, begun) = self.listing(next, who, place);
                 let begun = begun.expect("it has begun");
-                let since = self.since(next, begun, after);
-                let shown = since.into_iter().enumerate().filter(|(at, _)| mask >> at & 1 == 1);
-                let before = self.objects.members(begun.there);
-                let listed = before.iter().copied().chain(shown.map(|(_, id)| id));
+                let listed = self.shown(next, begun, after, mask);
                 answer(place, Reply::Listed(self.objects.set_of(listed)))
             }
             Move::Fail(place) => {
@@ -227,11 +235,44 @@ impl World {
     }
 
     fn apply(&mut self, next: &mut State, who: usize, place: u8, transcript: &mut Transcript) {
-        let What::Put { object, .. } = *self.asked(next, who, place) else { panic!("no put") };
-        if transcript.is_written() {
-            transcript.line(format!("store: {} is created", self.objects.get(object)));
+        match *self.asked(next, who, place) {
+            What::Put { object, .. } => {
+                if transcript.is_written() {
+                    transcript.line(format!("store: {} is created", self.objects.get(object)));
+                }
+                next.store = self.objects.with(next.store, object);
+            }
+            What::Delete { sequence, .. } => {
+                next.store = self.delete(next.store, sequence, "", transcript);
+            }
+            ref other => panic!("it has no effect: {other:?}"),
         }
-        next.store = self.objects.with(next.store, object);
+    }
+
+    /// What a read finds. An opening fetches small objects whole, as large as they were listed.
+    fn found_by(&self, read: &What, store: SetId) -> Option<ObjectId> {
+        let What::Read { sequence, fetch, .. } = read else { panic!("no read: {read:?}") };
+        let as_listed = |id: &ObjectId| {
+            let size = self.objects.get(*id).bytes.len() as u64;
+            !self.setup.created_again_is_gone || fetch.is_none_or(|(_, end)| end == size)
+        };
+        self.objects.at(store, *sequence).filter(as_listed)
+    }
+
+    fn delete(
+        &mut self,
+        store: SetId,
+        sequence: u64,
+        late: &str,
+        transcript: &mut Transcript,
+    ) -> SetId {
+        if transcript.is_written() {
+            transcript.line(match self.objects.at(store, sequence) {
+                Some(object) => format!("store: {late}{} is deleted", self.objects.get(object)),
+                None => format!("store: {late}{sequence} is deleted, and was not there"),
+            });
+        }
+        self.objects.without(store, sequence)
     }
 
     /// What a listing that begins is sure to show, and its sequences.
@@ -278,6 +319,7 @@ impl World {
                 let before = self.objects.members(next.late);
                 next.late = self.objects.set_of(before.iter().chain(late.iter()).copied());
             }
+            next.late_deletes = next.late_deletes.and(met.late_deletes);
             violation = if violation == 0 { met.violation } else { violation };
             happening = self.settled_read(next, who);
         }
@@ -286,6 +328,9 @@ impl World {
 
     /// A read whose answer can never change any more, and that is not a read-back.
     fn settled_read(&self, next: &State, who: usize) -> Option<Happening> {
+        if self.setup.deletes {
+            return None;
+        }
         let asked = &self.instance(next.instances[who]).asked;
         (0..).zip(asked).find_map(|(place, asked)| match asked.what {
             What::Read { sequence, back: false, .. } => {
@@ -309,13 +354,17 @@ impl World {
             self.violations.len() as u32
         });
         let late = self.objects.set_of(happened.late);
-        let met = Met { instance: self.intern(happened.instance), late, violation };
+        let late_deletes = happened.late_deletes;
+        let met = Met { instance: self.intern(happened.instance), late, late_deletes, violation };
         self.met.insert((id, happening), met);
         met
     }
 
-    /// A late put whose key is taken has no effect any more.
+    /// A late put whose key is taken has no effect any more, unless what took it is deleted.
     fn still_late(&mut self, state: &State) -> SetId {
+        if self.setup.deletes {
+            return state.late;
+        }
         let late = self.objects.members(state.late);
         if late.iter().all(|id| self.standing_at(state, *id).is_none()) {
             return state.late;

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use sealog_core::event::{Append, Event, StorageAnswer, StorageEffect};
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
 use sealog_core::{
-    Answer, Effect, EntryId, Error, ObjectSeq, Options, Prefix, RegionId, RequestId, Time, Writer,
+    Answer, Effect, EntryId, Error, Key, ObjectSeq, Prefix, RegionId, RequestId, Stats, Time,
+    Writer,
 };
 
 use super::{Came, Contents, FAILS, How, Row, Step, labelled, options, say};
@@ -21,15 +22,18 @@ pub(super) const PREFIX: &str = "matrix";
 pub(super) const PROBE: RegionId = RegionId(99);
 
 struct Machine {
-    name: &'static str,
+    row: &'static Row,
     writer: Writer<usize>,
+    opened: Stats,
+    instance: u8,
     now: Time,
     store: ModelStore,
     pending: Vec<Request>,
     adrift: Vec<StorageEffect>,
     calls: usize,
-    appends: BTreeSet<usize>,
-    /// Appends and flushes that are held back while the machine takes none.
+    /// The calls whose failure says what it means for what they wrote.
+    writes: BTreeSet<usize>,
+    /// Appends, releases and flushes that are held back while the machine takes none.
     held: VecDeque<Event<usize>>,
     dropped: Vec<usize>,
     answers: Vec<(u32, String)>,
@@ -41,29 +45,30 @@ struct Machine {
 ///
 /// The row asks for what is not there: an answer to no request, or a call that must be answered
 /// by then and is not.
-pub fn run(row: &Row) -> Came {
+pub fn run(row: &'static Row) -> Came {
     let mut store = ModelStore::new();
-    let opened = |store: &mut ModelStore, instance| {
-        open(store, &options(row), instance).unwrap_or_else(|error| panic!("{}: {error}", row.name))
-    };
-    opened(&mut store, 1);
-    let writer = opened(&mut store, 2);
-    let opened = writer.stats();
+    let first = open(&mut store, row, 1, Time::ZERO);
+    first.unwrap_or_else(|error| panic!("{}: {error}", row.name));
+    let writer = open(&mut store, row, 2, Time::ZERO);
+    let writer = writer.unwrap_or_else(|error| panic!("{}: {error}", row.name));
     let mut machine = Machine {
-        name: row.name,
+        row,
+        opened: writer.stats(),
+        instance: 2,
         writer,
         now: Time::ZERO,
         store,
         pending: Vec::new(),
         adrift: Vec::new(),
         calls: 0,
-        appends: BTreeSet::new(),
+        writes: BTreeSet::new(),
         held: VecDeque::new(),
         dropped: Vec::new(),
         answers: Vec::new(),
     };
+    machine.drain();
     machine.steps(row.steps);
-    let stats = (opened, machine.writer.stats());
+    let stats = (machine.opened.clone(), machine.writer.stats());
     let now = machine.now;
     let reads = read(&mut machine.writer, &mut machine.store, now);
     let recovers = recovered(machine.store.clone(), row);
@@ -74,19 +79,23 @@ pub fn run(row: &Row) -> Came {
 
 /// What an opening recovers of a store.
 pub(super) fn recovered(mut store: ModelStore, row: &Row) -> Contents {
-    match open(&mut store, &options(row), 3) {
+    match open(&mut store, row, u8::MAX, Time::ZERO) {
         Ok(mut writer) => read(&mut writer, &mut store, Time::ZERO),
         Err(error) => Contents::from([(FAILS, vec![say::failed(&error)])]),
     }
 }
 
 /// Opens the log of a store that does as it is told.
-fn open(store: &mut ModelStore, options: &Options, instance: u8) -> Result<Writer<usize>, Error> {
+fn open(
+    store: &mut ModelStore,
+    row: &Row,
+    instance: u8,
+    mut now: Time,
+) -> Result<Writer<usize>, Error> {
     let identity =
         Identity { nonce: [instance; 16], opened_at_millis: 0, default_name: "one".into() };
     let prefix = Prefix::new(PREFIX).unwrap_or_else(|error| panic!("{error}"));
-    let mut opening = Opening::new(Time::ZERO, prefix, options.clone(), identity)?;
-    let mut now = Time::ZERO;
+    let mut opening = Opening::new(now, prefix, options(row), identity)?;
     loop {
         match opening.poll_effect() {
             Some(OpeningEffect::Storage(effect)) => {
@@ -95,7 +104,9 @@ fn open(store: &mut ModelStore, options: &Options, instance: u8) -> Result<Write
             }
             Some(OpeningEffect::Notice(_)) => {}
             Some(OpeningEffect::Opened(recovered)) => {
-                return Ok(Writer::new(Time::ZERO, *recovered));
+                let mut writer = Writer::new(now, *recovered);
+                writer.set_keys_per_delete(row.keys_per_delete);
+                return Ok(writer);
             }
             Some(OpeningEffect::Failed(error)) => return Err(error),
             None => {
@@ -126,6 +137,10 @@ pub(super) fn append(step: Step) -> Option<Append> {
         Step::Bulk(region, count) => {
             Some(Append::Many(vec![(RegionId(region), Bytes::new()); count as usize]))
         }
+        Step::Spread(first, count) => {
+            let regions = first..first + u64::from(count);
+            Some(Append::Many(regions.map(|region| (RegionId(region), Bytes::new())).collect()))
+        }
         _ => None,
     }
 }
@@ -148,12 +163,21 @@ impl Machine {
             Step::Append(..)
             | Step::Batch(_)
             | Step::Bulk(..)
+            | Step::Spread(..)
             | Step::Flush
             | Step::Wait(..)
             | Step::Obsolete(..)
+            | Step::Release(_)
+            | Step::ReleaseAll(_)
             | Step::Stop => {
                 let event = self.call(step);
                 self.handle([event]);
+            }
+            Step::ReleaseEach(first, count) => {
+                let regions = first..first + u64::from(count);
+                let calls: Vec<_> =
+                    regions.map(|region| self.call(Step::Release(region))).collect();
+                self.handle(calls);
             }
             Step::Together(calls) => {
                 let calls: Vec<_> = calls.iter().map(|call| self.call(*call)).collect();
@@ -181,9 +205,16 @@ impl Machine {
             Step::List(how) => {
                 self.answer(how, |effect| matches!(effect, StorageEffect::List { .. }));
             }
+            Step::Delete(sequences, how) => self.answer(how, |effect| match effect {
+                StorageEffect::DeleteObjects { keys, .. } => {
+                    keys.iter().map(|key| sequence_of(key)).eq(sequences.iter().copied())
+                }
+                _ => false,
+            }),
             Step::Land(sequence) => {
                 let at = self.adrift.iter().position(|effect| is_of(effect, sequence));
-                let at = at.unwrap_or_else(|| panic!("{}: {sequence} is not adrift", self.name));
+                let at =
+                    at.unwrap_or_else(|| panic!("{}: {sequence} is not adrift", self.row.name));
                 let put = self.adrift.remove(at);
                 self.store.apply(&put);
             }
@@ -199,24 +230,41 @@ impl Machine {
                 let mut answered: Vec<u32> = self.answers.iter().map(|(call, _)| *call).collect();
                 answered.sort_unstable();
                 let expected: Vec<u32> = labelled(calls).map(|(call, _)| call).collect();
-                assert_eq!(answered, expected, "{}: answered at {step:?}", self.name);
+                assert_eq!(answered, expected, "{}: answered at {step:?}", self.row.name);
             }
             Step::UnderWay(count) => {
                 let requests: Vec<_> = self.pending.iter().map(|r| r.effect.key()).collect();
-                assert_eq!(requests.len(), count, "{}: {requests:?}", self.name);
+                assert_eq!(requests.len(), count, "{}: {requests:?}", self.row.name);
             }
+            Step::Stored(sequences) => {
+                let stored: Vec<u64> =
+                    self.store.objects().map(|(key, _)| sequence_of(key)).collect();
+                assert_eq!(stored, sequences, "{}: stored", self.row.name);
+            }
+            Step::Reopen => self.reopen(),
             Step::Times(count, steps) => (0..count).for_each(|_| self.steps(steps)),
         }
+    }
+
+    fn reopen(&mut self) {
+        self.instance += 1;
+        self.held.clear();
+        self.adrift.extend(self.pending.drain(..).filter_map(Request::abandon));
+        let writer = open(&mut self.store, self.row, self.instance, self.now);
+        self.writer = writer.unwrap_or_else(|error| panic!("{}: {error}", self.row.name));
+        self.opened = self.writer.stats();
+        self.drain();
     }
 
     fn call(&mut self, step: Step) -> Event<usize> {
         self.calls += 1;
         let waiter = self.calls;
+        let writes = matches!(step, Step::Release(_) | Step::ReleaseAll(_));
+        if writes || append(step).is_some() {
+            self.writes.insert(waiter);
+        }
         match (append(step), step) {
-            (Some(append), _) => {
-                self.appends.insert(waiter);
-                Event::Append { append, waiter }
-            }
+            (Some(append), _) => Event::Append { append, waiter },
             (None, Step::Flush) => Event::Flush { waiter },
             (None, Step::Wait(region, sequence, position)) => {
                 Event::WaitDurable { region: RegionId(region), id: id(sequence, position), waiter }
@@ -224,15 +272,19 @@ impl Machine {
             (None, Step::Obsolete(region, sequence, position)) => {
                 Event::Obsolete { region: RegionId(region), id: id(sequence, position), waiter }
             }
+            (None, Step::Release(region)) => Event::Release { region: RegionId(region), waiter },
+            (None, Step::ReleaseAll(region)) => {
+                Event::ReleaseAll { region: RegionId(region), waiter }
+            }
             (None, Step::Stop) => Event::Stop { waiter },
-            (None, step) => panic!("{}: {step:?} is no call", self.name),
+            (None, step) => panic!("{}: {step:?} is no call", self.row.name),
         }
     }
 
     fn answer(&mut self, how: How, of: impl Fn(&StorageEffect) -> bool) {
         let at = self.pending.iter().position(|request| of(&request.effect));
         let asked: Vec<_> = self.pending.iter().map(|request| request.effect.key()).collect();
-        let at = at.unwrap_or_else(|| panic!("{}: {how:?} to nothing; {asked:?}", self.name));
+        let at = at.unwrap_or_else(|| panic!("{}: {how:?} to nothing; {asked:?}", self.row.name));
         let mut request = self.pending.remove(at);
         let answer = match how {
             How::Well => request.end(&mut self.store, Fate::Honest).0,
@@ -240,6 +292,21 @@ impl Machine {
             How::DoneBut(failure) => {
                 request.take_effect(&mut self.store);
                 request.effect.failed(failure.as_mapped())
+            }
+            How::AllBut(failing, failure) => {
+                let StorageEffect::DeleteObjects { id, keys, time_limit } = request.effect else {
+                    panic!("{}: {how:?} is no answer", self.row.name)
+                };
+                let mut delete = |key: &Key| match failing.contains(&sequence_of(key)) {
+                    true => Err(failure.as_mapped()),
+                    false => {
+                        let keys = [key.clone()].into();
+                        self.store.apply(&StorageEffect::DeleteObjects { id, keys, time_limit });
+                        Ok(())
+                    }
+                };
+                let results = keys.iter().map(|key| (key.clone(), delete(key))).collect();
+                StorageAnswer::DeleteResult { id, results }
             }
         };
         self.handle([Event::Storage(answer)]);
@@ -249,14 +316,20 @@ impl Machine {
     /// comes a tick, if one is due.
     fn handle(&mut self, events: impl IntoIterator<Item = Event<usize>>) {
         let takes_appends = self.held.is_empty() && self.writer.accepts_appends();
+        let events: Vec<_> = events.into_iter().collect();
+        // A check costs a walk over everything.
+        let few = events.len() < 100;
         for event in events {
             if is_held_back(&event) && !takes_appends {
                 self.held.push_back(event);
             } else {
                 self.writer.handle(self.now, event);
-                self.writer.check();
+                if few {
+                    self.writer.check();
+                }
             }
         }
+        self.writer.check();
         self.hand_over();
         if self.writer.next_tick().is_some_and(|at| at <= self.now) {
             self.writer.handle(self.now, Event::Tick);
@@ -290,7 +363,7 @@ impl Machine {
                 ),
                 Effect::FailWaiters { waiters, error, outcome } => {
                     for waiter in waiters {
-                        let failed = match self.appends.contains(&waiter) {
+                        let failed = match self.writes.contains(&waiter) {
                             true => say::append_failed(&error, outcome),
                             false => say::failed(&error),
                         };
@@ -333,7 +406,7 @@ impl Machine {
         let (asked, answered) = (self.pending.len(), self.answers.len());
         let append = Append::One(PROBE, Bytes::from_static(b"probe"));
         let (probe, flush) = (self.calls + 1, self.calls + 2);
-        self.appends.insert(probe);
+        self.writes.insert(probe);
         self.handle([Event::Append { append, waiter: probe }, Event::Flush { waiter: flush }]);
         let answers = self.answers[answered..].iter().filter(|(call, _)| *call == probe as u32);
         let failed = answers.map(|(_, answer)| answer).find(|answer| answer.contains(','));
@@ -358,7 +431,13 @@ pub(super) fn sequence_of(key: &str) -> u64 {
 
 /// What a shell holds back while the machine takes no appends.
 fn is_held_back(event: &Event<usize>) -> bool {
-    matches!(event, Event::Append { .. } | Event::Flush { .. })
+    matches!(
+        event,
+        Event::Append { .. }
+            | Event::Release { .. }
+            | Event::ReleaseAll { .. }
+            | Event::Flush { .. }
+    )
 }
 
 fn is_of(effect: &StorageEffect, sequence: u64) -> bool {

@@ -9,7 +9,8 @@
 //!
 //! A row begins with a log that was opened for the second time: the first instance (epoch 1) left
 //! its start object at 0, the claim of the second stands at 1 and its start object at 2. So its
-//! epoch is 3, its first batch takes sequence 3, and an earlier epoch is epoch 1.
+//! epoch is 3, its first batch takes sequence 3, and an earlier epoch is epoch 1. What stands in
+//! the way of older writers is too young to be deleted; so deletes are of 3 and of what follows.
 
 pub mod figures;
 pub mod machine;
@@ -36,6 +37,8 @@ pub struct Row {
     pub mode: AckMode,
     /// What is set beside that. Batches leave at once unless this changes it.
     pub options: fn(&mut Options),
+    /// How many keys one delete request of the store takes: 1 or 1,000.
+    pub keys_per_delete: usize,
     /// What happens.
     pub steps: &'static [Step],
     /// Each call's answer, in the order of the answers: `number: answer`, or `from-to: answer` for a
@@ -43,7 +46,7 @@ pub struct Row {
     pub answers: &'static [&'static str],
     /// What an append comes to that is made then: `goes to` a sequence, or how it fails.
     pub then: &'static str,
-    /// The exact change of every figure since the log was opened; what is not listed did not
+    /// The exact change of every figure since the log was opened last; what is not listed did not
     /// change. Histograms are there with how many values they took, those of sizes with the sum
     /// too.
     pub figures: &'static [(&'static str, i64)],
@@ -62,12 +65,20 @@ pub enum Step {
     Batch(&'static [(u64, &'static str)]),
     /// Append so many empty entries of a region in one append.
     Bulk(u64, u32),
+    /// Append an empty entry of each of so many regions, from this one on, in one append.
+    Spread(u64, u32),
     /// Flush.
     Flush,
     /// Wait until the id (region, sequence, position) is durable.
     Wait(u64, u64, u32),
     /// Make a region obsolete through an id.
     Obsolete(u64, u64, u32),
+    /// Release a region.
+    Release(u64),
+    /// Release a region in full.
+    ReleaseAll(u64),
+    /// Release each of so many regions, from this one on: a call for each.
+    ReleaseEach(u64, u32),
     /// Stop.
     Stop,
     /// These calls are made before the log sees any of them. It sees appends first. What is
@@ -83,6 +94,8 @@ pub enum Step {
     Fetch(u64, How),
     /// The listing under way is answered.
     List(How),
+    /// The delete of these sequences that is under way is answered.
+    Delete(&'static [u64], How),
     /// What nobody waits for any more, of a put at this sequence, lands.
     Land(u64),
     /// Somebody else puts this at a sequence.
@@ -97,6 +110,11 @@ pub enum Step {
     Answered(&'static [&'static str]),
     /// So many requests are under way.
     UnderWay(usize),
+    /// At these sequences, and at no others, something is stored.
+    Stored(&'static [u64]),
+    /// The log ends as by a crash, with what is under way, and is opened again: by then every
+    /// request is answered well, but deletes wait for their answer. Whoever waited is not answered.
+    Reopen,
     /// So many times the same.
     Times(usize, &'static [Step]),
 }
@@ -110,6 +128,8 @@ pub enum How {
     Fails(Failure),
     /// It does it, and the answer is this.
     DoneBut(Failure),
+    /// Of a delete: it does it, but for these sequences, which fail like this.
+    AllBut(&'static [u64], Failure),
 }
 
 /// What a client can say in place of the answer.
@@ -129,6 +149,8 @@ pub enum Failure {
     Forbidden,
     /// 404, of the bucket.
     NoBucket,
+    /// 404, of the object.
+    Gone,
 }
 
 /// What somebody else may have put at a key.
@@ -138,8 +160,32 @@ pub enum Planted {
     Epoch(u64),
     /// The start object of the writer "other", of the epoch that the sequence claims.
     Start,
+    /// A start object without predecessor, of the epoch that the sequence claims, with release
+    /// records: the last object of a log whose first ones were collected.
+    Records(Records),
     /// So many bytes that are no object.
     Bytes(usize),
+}
+
+/// Release records of regions 1 and 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// As they should be.
+    Sound,
+    /// A bit is flipped.
+    Flipped,
+    /// Of a version to come.
+    Version,
+    /// Fewer than counted.
+    Missing,
+    /// More than counted.
+    LeftOver,
+    /// The second region comes first.
+    Order,
+    /// Nothing, not even a version.
+    Empty,
+    /// In two entries.
+    Twice,
 }
 
 /// What came of a row.
@@ -169,6 +215,7 @@ pub const NOTHING: Row = Row {
     covers: &[],
     mode: AckMode::Durable,
     options: |_| {},
+    keys_per_delete: 1,
     steps: &[],
     answers: &[],
     then: "",

@@ -1,13 +1,13 @@
-//! The rows of the tables and the rules of DESIGN.md sections 5, 7 and 14, and the situations that
-//! users of such logs met, by name: each has a case in the matrix, or says where it is.
+//! The rows of the tables and the rules of DESIGN.md sections 4 to 9 and 14, and the situations
+//! that users of such logs met, by name: each has a case in the matrix, or says where it is.
 
 /// Where the cases of a name are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the matrix.
     Here,
-    /// Not yet: it belongs to what is named here.
-    Later(&'static str),
+    /// In the matrix, in `durable` and in `enqueued`.
+    Both,
     /// Tested elsewhere.
     Elsewhere {
         /// The file, from the root of the repository on.
@@ -17,10 +17,8 @@ pub enum Place {
     },
 }
 
-use Place::{Elsewhere, Here, Later};
+use Place::{Both, Elsewhere, Here};
 
-const RELEASES: Place = Later("release records");
-const RECLAIM: Place = Later("reclaiming");
 /// A damaged object is no fault of a create.
 const fn call(test: &'static str) -> Place {
     Elsewhere { file: "core/src/writer/tests/calls.rs", test }
@@ -74,7 +72,22 @@ pub const NAMES: &[(&str, Place)] = &[
     ("obsolete: unsettled", Here),
     ("obsolete: no room above it", Here),
     // Section 6.
-    ("releases: every row of section 6's table", RELEASES),
+    ("release: object durable and indexed", Both),
+    ("release: its batch is rolled back", Here),
+    ("release: its create fails transiently", Both),
+    ("release: it arrives while failing", Here),
+    ("release: its batch is pending when the log becomes failing", Here),
+    ("release: poison", Both),
+    ("release: stop begins while it is pending", Both),
+    ("release: nothing present or pending", Both),
+    ("release: records are coalesced", Both),
+    ("release_all: nothing is appended until the record was collected", Both),
+    // Sections 4 and 6: what an opening makes of records.
+    ("restart: a release holds", Both),
+    ("restart: a region that is used again", Both),
+    ("restart: the last object is release-only", Both),
+    ("restart: damaged records", Here),
+    ("restart: a collection was under way", Both),
     // Section 7.
     ("stop, durable: what was not started is dropped", Here),
     ("stop, durable: creates in flight run out", Here),
@@ -86,42 +99,66 @@ pub const NAMES: &[(&str, Place)] = &[
     ("stop: a poisoned log answers its poison", Here),
     ("stop: durability waiters fail at the end", Here),
     ("stop: every caller gets the same answer", Here),
-    ("stop: the last object, with records alone", RELEASES),
+    ("stop, durable: records left go into one more object", Here),
+    ("stop, enqueued: carried records are sealed, also in a failing log", Here),
+    ("stop: a dropped release record is lost", Both),
+    // Section 9.
+    ("boundary: durable once what carries it is indexed", Both),
+    ("delete: several keys per request", Here),
+    ("delete: several requests at once", Here),
+    ("delete: keys of failed batches", Here),
+    ("carrier: created", Both),
+    ("carrier: none that frees nothing", Here),
+    ("carrier: none with an interval of 0", Here),
+    ("carrier: none after stop began", Both),
     // Section 14.
     ("failing: obsolete that needs no floor, and one that does", Here),
     ("failing: a create succeeds, whichever batch's", Here),
     ("failing: stale", Here),
     ("failing: fenced", Here),
     ("failing: foreign", Here),
+    ("failing: a create succeeds, carried records", Here),
     ("failing: tick", Here),
+    ("failing: tick, deletes and carriers", Here),
     ("waiting for a floor: append", Here),
-    ("waiting for a floor: release", RELEASES),
+    ("waiting for a floor: release", Both),
     ("waiting for a floor: a second obsolete that needs one", Here),
     ("waiting for a floor: pipeline empty by roll back", Here),
     ("waiting for a floor: failing", Here),
-    ("waiting for a floor: stop", Here),
+    ("waiting for a floor: stop", Both),
     ("waiting for a floor: poison", Here),
     ("poisoned: create result", Here),
-    ("poisoned: delete result", RECLAIM),
+    ("poisoned: delete result", Both),
     ("poisoned: failed segment read", call("a_failed_read_is_judged_after_poison")),
-    ("poisoned: stop", Here),
-    ("poisoned, then stopped: any call", Here),
-    ("stopping: flush, obsolete, new wait", Here),
-    ("stopping: release", RELEASES),
+    ("poisoned: stop", Both),
+    ("poisoned, then stopped: any call", Both),
+    ("stopping: flush, obsolete, new wait", Both),
+    ("stopping: release", Both),
     ("stopping: failed segment read", call("a_failed_read_is_judged_by_what_is_indexed")),
     ("stopping, durable: transient", Here),
-    ("the last object of stop: created, transient, anything else", RELEASES),
-    ("stopping or exhausted, records left, no sequence left", RELEASES),
+    ("stopping, durable: roll back", Here),
+    ("the last object of stop: created", Both),
+    ("the last object of stop: transient", Both),
+    ("the last object of stop: anything else", Both),
+    ("stopping or exhausted, records left, no sequence left", Both),
     ("exhausted: append", Here),
     ("exhausted: obsolete without floor", Here),
-    ("exhausted: release, carrier", RECLAIM),
+    ("exhausted: release", Both),
+    ("exhausted: carrier", Both),
     ("exhausted: the last create is rolled back", Here),
-    ("stopped: anything late", Here),
-    ("delete: not found, refused, timed out, answered after stop or poison", RECLAIM),
-    ("carrier: transient or refused", RECLAIM),
+    ("stopped: anything late", Both),
+    ("delete: not found", Both),
+    ("delete: refused", Both),
+    ("delete: timed out", Both),
+    ("delete: answered after stop", Both),
+    ("delete: answered after poison", Both),
+    ("carrier: transient", Both),
+    ("carrier: refused", Both),
+    // In `enqueued` none is.
+    ("carrier: rolled back", Here),
     ("guarded batch pending: roll back", Here),
     ("guarded batch pending: poison", Here),
-    ("guarded batch pending: stop", Here),
+    ("guarded batch pending: stop", Both),
     ("guarded batch pending: failing", Here),
     ("guarded batch pending: a second skip", Here),
     // No writer is there yet.
@@ -149,7 +186,7 @@ pub const NAMES: &[(&str, Place)] = &[
     ("met 7: the future of an append is dropped", Here),
     ("met 8: a later epoch during stop", Here),
     ("met 9: an append between stop and the log seeing it", Here),
-    ("met 9: a release between stop and the log seeing it", RELEASES),
+    ("met 9: a release between stop and the log seeing it", Both),
     ("met 10: the last sequence", Here),
     ("met 11: positions run out", Here),
     (

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use sealog_core::event::{Appended, Payload};
-use sealog_core::format::{Header, ObjectEncoder, WriterRecord};
+use sealog_core::format::{
+    Header, ObjectEncoder, RELEASE_RECORD_LEN, ReleaseRecord, WriterRecord, encode_releases,
+};
 use sealog_core::{
     EntryId, Epoch, Error, ObjectSeq, Outcome, RegionId, StoreError, StoreErrorKind,
 };
 
-use super::{Failure, Planted};
+use super::{Failure, Planted, Records};
 
 pub(super) fn appended(ids: &Appended) -> String {
     self::ids(ids.ids())
@@ -53,8 +55,13 @@ fn kind(error: &Error) -> String {
         Error::Corrupted { part, .. } => format!("Corrupted {part}"),
         Error::Poisoned { cause } => format!("Poisoned ({})", kind(cause)),
         Error::Failing { cause } => format!("Failing ({})", kind(cause)),
-        Error::Lost { entries, releases: 0, cause } => {
-            format!("Lost {entries} entries ({})", kind(cause))
+        Error::Lost { entries, releases, cause } => {
+            let lost = match (*entries, *releases) {
+                (entries, 0) => format!("{entries} entries"),
+                (0, releases) => format!("{releases} releases"),
+                (entries, releases) => format!("{entries} entries and {releases} releases"),
+            };
+            format!("Lost {lost} ({})", kind(cause))
         }
         other => {
             let debug = format!("{other:?}");
@@ -86,6 +93,7 @@ impl Failure {
         StoreError::new(match self {
             Failure::Exists => StoreErrorKind::Exists,
             Failure::Forbidden | Failure::NoBucket => StoreErrorKind::Refused,
+            Failure::Gone => StoreErrorKind::NotFound,
             Failure::Timeout | Failure::Reset | Failure::Status(_) | Failure::ExpiredToken => {
                 StoreErrorKind::Transient
             }
@@ -115,6 +123,7 @@ impl Failure {
             Failure::Forbidden => {
                 object_store::Error::PermissionDenied { path, source: "403 Forbidden".into() }
             }
+            Failure::Gone => object_store::Error::NotFound { path, source: "404 NoSuchKey".into() },
             Failure::NoBucket => {
                 object_store::Error::NotFound { path, source: "404 NoSuchBucket".into() }
             }
@@ -143,7 +152,37 @@ impl Planted {
                 object.push(RegionId::WRITER, id, &record.encode());
                 object.finish(&header(sequence + 1)).0.to_bytes()
             }
+            Planted::Records(records) => records.object(&header(sequence + 1)),
         }
+    }
+}
+
+impl Records {
+    fn object(self, header: &Header) -> Bytes {
+        let record = |region| ReleaseRecord { region: RegionId(region), through: EntryId::MAX };
+        let mut payload = encode_releases(&[record(1), record(2)]).to_vec();
+        match self {
+            Records::Sound | Records::Flipped | Records::Twice => {}
+            // It begins with the version and the count.
+            Records::Version => payload[0] += 1,
+            Records::Missing => payload[4] += 1,
+            Records::LeftOver => payload[4] -= 1,
+            Records::Order => payload[5..].rotate_left(RELEASE_RECORD_LEN),
+            Records::Empty => payload.clear(),
+        }
+        let payload = Bytes::from(payload);
+        let mut object = ObjectEncoder::new();
+        for position in 1..=1 + u32::from(self == Records::Twice) {
+            let id = EntryId::new(header.sequence, position).unwrap_or_default();
+            object.push(RegionId::RELEASES, id, &payload);
+        }
+        let mut object = object.finish(header).0.to_bytes().to_vec();
+        if self == Records::Flipped {
+            // The payload is the last of what stands before the footer.
+            let last = object.windows(payload.len()).position(|bytes| bytes == &payload[..]);
+            object[last.unwrap_or_default() + payload.len() - 1] ^= 1;
+        }
+        object.into()
     }
 }
 

@@ -15,6 +15,7 @@ use object_store::{
 };
 use tokio::sync::oneshot;
 
+use super::machine::sequence_of;
 use super::{Failure, How};
 
 /// What is asked of the store.
@@ -23,17 +24,19 @@ pub(super) enum Asked {
     Put,
     Get,
     List,
+    Delete,
 }
 
 /// The store.
 pub(super) struct Script {
     inner: InMemory,
     state: Arc<Mutex<State>>,
+    keys_per_delete: usize,
 }
 
 #[derive(Default)]
 struct State {
-    /// Requests wait for their answer; else each is answered well at once.
+    /// Requests wait for their answer; else each is answered well at once, deletes aside.
     holds: bool,
     ranges_fail: bool,
     pending: Vec<Pending>,
@@ -50,8 +53,8 @@ struct Pending {
 }
 
 impl Script {
-    pub(super) fn new() -> Arc<Script> {
-        Arc::new(Script { inner: InMemory::new(), state: Arc::default() })
+    pub(super) fn new(keys_per_delete: usize) -> Arc<Script> {
+        Arc::new(Script { inner: InMemory::new(), state: Arc::default(), keys_per_delete })
     }
 
     pub(super) fn hold(&self, holds: bool) {
@@ -62,7 +65,8 @@ impl Script {
         self.state().ranges_fail = true;
     }
 
-    /// Answers the oldest request of this kind at a key; of a listing the key is the prefix.
+    /// Answers the oldest request of this kind at a key; of a listing the key is the prefix, of a
+    /// delete all of its keys.
     pub(super) fn answer(&self, asked: Asked, key: &str, how: How) -> bool {
         let mut state = self.state();
         let waits = |pending: &Pending| {
@@ -119,6 +123,12 @@ impl Script {
         objects
     }
 
+    /// The same store, for what outlives a call.
+    fn another(&self) -> Script {
+        let keys_per_delete = self.keys_per_delete;
+        Script { inner: self.inner.clone(), state: self.state.clone(), keys_per_delete }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +137,7 @@ impl Script {
     async fn how(&self, asked: Asked, key: &str, payload: Option<PutPayload>) -> How {
         let told = {
             let mut state = self.state();
-            if !state.holds {
+            if !state.holds && asked != Asked::Delete {
                 return How::Well;
             }
             let (answer, told) = oneshot::channel();
@@ -144,9 +154,13 @@ impl fmt::Debug for Script {
     }
 }
 
+/// A shell tells by the name how many keys a delete takes.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Script")
+        match self.keys_per_delete {
+            1 => f.write_str("Script"),
+            _ => f.write_str("AmazonS3(Script)"),
+        }
     }
 }
 
@@ -161,7 +175,7 @@ impl ObjectStore for Script {
         let key = location.as_ref();
         match self.how(Asked::Put, key, Some(payload.clone())).await {
             How::Well => self.inner.put_opts(location, payload, options).await,
-            How::Fails(failure) => Err(failure.of_client(key)),
+            How::Fails(failure) | How::AllBut(_, failure) => Err(failure.of_client(key)),
             How::DoneBut(failure) => {
                 drop(self.inner.put_opts(location, payload, options).await);
                 Err(failure.of_client(key))
@@ -182,7 +196,9 @@ impl ObjectStore for Script {
         }
         match self.how(Asked::Get, key, None).await {
             How::Well => {}
-            How::Fails(failure) | How::DoneBut(failure) => return Err(failure.of_client(key)),
+            How::Fails(failure) | How::DoneBut(failure) | How::AllBut(_, failure) => {
+                return Err(failure.of_client(key));
+            }
         }
         if self.state().ranges_fail
             && let Some(GetRange::Bounded(range)) = &options.range
@@ -196,12 +212,13 @@ impl ObjectStore for Script {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let asked = prefix.map_or_else(String::new, |prefix| prefix.as_ref().to_owned());
-        let (script, prefix) =
-            (Script { inner: self.inner.clone(), state: self.state.clone() }, prefix.cloned());
+        let (script, prefix) = (self.another(), prefix.cloned());
         let listing = async move {
             match script.how(Asked::List, &asked, None).await {
                 How::Well => Ok(script.inner.list(prefix.as_ref())),
-                How::Fails(failure) | How::DoneBut(failure) => Err(failure.of_client(&asked)),
+                How::Fails(failure) | How::DoneBut(failure) | How::AllBut(_, failure) => {
+                    Err(failure.of_client(&asked))
+                }
             }
         };
         stream::once(listing).try_flatten().boxed()
@@ -219,7 +236,34 @@ impl ObjectStore for Script {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let script = self.another();
+        let answers = async move {
+            let keys: Vec<Path> = locations.try_collect().await?;
+            let asked: Vec<&str> = keys.iter().map(Path::as_ref).collect();
+            let how = script.how(Asked::Delete, &asked.join(" "), None).await;
+            let mut answers = Vec::new();
+            for key in keys {
+                let sequence = sequence_of(key.as_ref());
+                let (is_done, failure) = match how {
+                    How::Well => (true, None),
+                    How::Fails(failure) => (false, Some(failure)),
+                    How::DoneBut(failure) => (true, Some(failure)),
+                    How::AllBut(failing, failure) if failing.contains(&sequence) => {
+                        (false, Some(failure))
+                    }
+                    How::AllBut(..) => (true, None),
+                };
+                if is_done {
+                    drop(script.inner.delete(&key).await);
+                }
+                answers.push(match failure {
+                    Some(failure) => Err(failure.of_client(key.as_ref())),
+                    None => Ok(key),
+                });
+            }
+            Ok::<_, Error>(stream::iter(answers))
+        };
+        stream::once(answers).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

@@ -1,5 +1,7 @@
 //! `enqueued`, simulated: what a crash loses is at most the backlog that was reported, and of what
-//! was acknowledged it is a suffix, so that history has no hole (DESIGN.md section 13, 1).
+//! was acknowledged it is a suffix, so that history has no hole (DESIGN.md section 13, 1). And what
+//! was released stays released, as soon as that was acknowledged, or failed and something later
+//! became durable (section 13, 5).
 //!
 //! The [`World`](super::World) and its journal follow what is acknowledged because it is durable;
 //! here acknowledging comes first, and the checks are others: this is a smaller world of its own, over the
@@ -13,7 +15,7 @@ use sealog_core::event::{Append, Event, StorageEffect};
 use sealog_core::format::ENTRY_HEADER_LEN;
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
 use sealog_core::{
-    AckMode, Answer, Effect, EntryId, Error, Options, Prefix, RegionId, Time, Writer,
+    AckMode, Answer, Effect, EntryId, Error, Options, Outcome, Prefix, RegionId, Time, Writer,
 };
 
 use super::journal::{Checked, Violation, ensure};
@@ -42,6 +44,16 @@ pub struct Reached {
     pub poisoned: u64,
     /// Appends that had to wait for their place.
     pub stalled: u64,
+    /// Releases that were acknowledged.
+    pub released: u64,
+    /// Releases that failed, and whose record was not given up.
+    pub carried: u64,
+    /// Of those, the ones that hold, since something later is durable.
+    pub carried_hold: u64,
+    /// Entries that an opening hid, since they were released.
+    pub hidden: u64,
+    /// Appends that were refused since their region was released in full.
+    pub refused: u64,
 }
 
 /// An acknowledged entry.
@@ -50,6 +62,27 @@ struct Known {
     region: RegionId,
     id: EntryId,
     payload: Bytes,
+    /// The call that appended it.
+    call: usize,
+    durable: bool,
+}
+
+/// A release that was called: what was appended to the region before that call is released.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    region: RegionId,
+    call: usize,
+    state: ReleaseState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReleaseState {
+    Open,
+    /// After so many calls; its record is carried.
+    Failed(usize),
+    Holds,
+    /// It never happened.
+    Void,
 }
 
 struct Backlog {
@@ -63,10 +96,29 @@ struct Backlog {
     known: Vec<Known>,
     /// The appends that are not answered.
     open: BTreeMap<usize, Append>,
+    releases: Vec<Release>,
     calls: usize,
     /// What stop was answered.
     stop: Option<(usize, Option<Result<(), Error>>)>,
     reached: Reached,
+}
+
+/// How a checker can be wrong. What it then says of a log that is right shows that it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// It knows of no release.
+    ForgetsReleases,
+    /// It takes every release for one that holds and covers all that came until the end.
+    StretchesReleases,
+}
+
+/// Carries a seed out with a checker that is wrong.
+///
+/// # Errors
+///
+/// It should say so, if that comes to anything.
+pub fn run_mistaken(seed: u64, mistake: Mistake) -> Checked<Reached> {
+    run_with(seed, Some(mistake))
 }
 
 /// Carries out what a seed says: some lives of a log, each ended by a crash or a stop.
@@ -75,6 +127,10 @@ struct Backlog {
 ///
 /// Something acknowledged is lost that was not in the backlog, or history has a hole.
 pub fn run(seed: u64) -> Checked<Reached> {
+    run_with(seed, None)
+}
+
+fn run_with(seed: u64, mistake: Option<Mistake>) -> Checked<Reached> {
     let mut backlog = Backlog {
         rng: Rng::new(seed),
         now: Time::from_millis(1),
@@ -83,18 +139,27 @@ pub fn run(seed: u64) -> Checked<Reached> {
         requests: Vec::new(),
         known: Vec::new(),
         open: BTreeMap::new(),
+        releases: Vec::new(),
         calls: 0,
         stop: None,
         reached: Reached::default(),
     };
-    let mut durable = 0;
     for life in 0..2 + backlog.rng.below(5) as u8 {
         let mut writer = backlog.open(life)?;
-        backlog.compare(&mut writer, durable)?;
-        durable = backlog.live(&mut writer)?;
+        backlog.compare(&mut writer)?;
+        backlog.live(&mut writer)?;
+        match mistake {
+            Some(Mistake::ForgetsReleases) => backlog.releases.clear(),
+            Some(Mistake::StretchesReleases) => {
+                let state = ReleaseState::Holds;
+                let stretched = |r: &Release| Release { call: usize::MAX, state, ..*r };
+                backlog.releases = backlog.releases.iter().map(stretched).collect();
+            }
+            None => {}
+        }
     }
     let mut writer = backlog.open(u8::MAX)?;
-    backlog.compare(&mut writer, durable)?;
+    backlog.compare(&mut writer)?;
     Ok(backlog.reached)
 }
 
@@ -113,6 +178,8 @@ impl Backlog {
             max_unpersisted_age: ms(pick(&[100, 8000])),
             stop_deadline: ms(pick(&[0, 300, 10_000])),
             request_timeout: ms(pick(&[50, 1000])),
+            reclaim_interval: ms(pick(&[0, 1000])),
+            fence_retention: ms(pick(&[0, 7 * 86_400_000])),
             ..Options::default()
         }
     }
@@ -134,7 +201,9 @@ impl Backlog {
                 }
                 Some(OpeningEffect::Notice(_)) => {}
                 Some(OpeningEffect::Opened(recovered)) => {
-                    return Ok(Writer::new(self.now, *recovered));
+                    let mut writer = Writer::new(self.now, *recovered);
+                    writer.set_keys_per_delete(1 + usize::from(life % 3));
+                    return Ok(writer);
                 }
                 Some(OpeningEffect::Failed(error)) => return Err(failed(error)),
                 None => {
@@ -155,34 +224,55 @@ impl Backlog {
         }
     }
 
-    /// What was recovered is all that was acknowledged, but for a suffix of what was not durable.
-    fn compare(&mut self, writer: &mut Writer<usize>, durable: usize) -> Checked {
+    /// What was recovered is all that was acknowledged, but for a suffix of what was not durable, and
+    /// for what was released.
+    fn compare(&mut self, writer: &mut Writer<usize>) -> Checked {
         let regions = (0..REGIONS).map(RegionId);
         let observed = reader::read_all(writer, &mut self.store, self.now, regions)?;
-        let recovered: usize = observed.values().map(Vec::len).sum();
-        ensure!(
-            durable <= recovered && recovered <= self.known.len(),
-            "{recovered} entries were recovered; {} were acknowledged, {durable} durable",
-            self.known.len()
-        );
+        let durable = self.known.iter().filter(|known| known.durable).count();
+        let explains = |recovered: &usize| {
+            (0..REGIONS).map(RegionId).all(|region| {
+                let found = observed.get(&region).map_or(&[][..], Vec::as_slice);
+                self.releases_of(region).any(|released| {
+                    let visible = self.known[..*recovered].iter();
+                    let visible = visible.filter(|k| k.region == region && k.call > released);
+                    visible.map(|k| (k.id, &k.payload)).eq(found.iter().map(|s| (s.id, &s.payload)))
+                })
+            })
+        };
+        let Some(recovered) = (durable..=self.known.len()).rev().find(explains) else {
+            return Err(Violation(format!(
+                "{observed:?} was recovered of {:?}, and {:?}",
+                self.known, self.releases
+            )));
+        };
         self.reached.lost += (self.known.len() - recovered) as u64;
         self.reached.came_back += (recovered - durable) as u64;
         self.known.truncate(recovered);
-        for region in (0..REGIONS).map(RegionId) {
-            let expected: Vec<_> =
-                self.known.iter().filter(|known| known.region == region).collect();
-            let found = observed.get(&region).map_or(&[][..], Vec::as_slice);
-            let alike = expected.len() == found.len()
-                && expected.iter().zip(found).all(|(expected, found)| {
-                    expected.id == found.id && expected.payload == found.payload
-                });
-            ensure!(alike, "region {region}: {found:?} in the place of {expected:?}");
-        }
+        let is_visible = |known: &Known| {
+            let found = observed.get(&known.region).map_or(&[][..], Vec::as_slice);
+            found.iter().any(|seen| seen.id == known.id)
+        };
+        self.known.retain(is_visible);
+        self.reached.hidden += (recovered - self.known.len()) as u64;
+        self.known.iter_mut().for_each(|known| known.durable = true);
+        self.releases.clear();
         Ok(())
     }
 
-    /// A life until its end; returns how much of what is known is durable then.
-    fn live(&mut self, writer: &mut Writer<usize>) -> Checked<usize> {
+    /// The calls before which a region may be released: the last release that holds, or a later one
+    /// of which that is not known.
+    fn releases_of(&self, region: RegionId) -> impl Iterator<Item = usize> {
+        let of = self.releases.iter().filter(move |release| release.region == region);
+        let holds = of.clone().filter(|release| release.state == ReleaseState::Holds);
+        let holds = holds.map(|release| release.call).max().unwrap_or_default();
+        let open = of.filter(|release| release.state != ReleaseState::Void);
+        let open = open.map(|release| release.call).filter(move |call| *call > holds);
+        std::iter::once(holds).chain(open)
+    }
+
+    /// A life until its end.
+    fn live(&mut self, writer: &mut Writer<usize>) -> Checked {
         (self.open, self.stop) = (BTreeMap::new(), None);
         let foul = self.rng.below(3);
         for _ in 0..20 + self.rng.below(150) {
@@ -191,19 +281,16 @@ impl Backlog {
         if self.rng.below(2) == 0 {
             self.stop(writer)?;
         }
-        let durable = self.durable(writer)?;
+        self.durable(writer)?;
         let stats = writer.stats();
         self.reached.stalled += stats.stalled_appends_total;
         let adrift = self.requests.drain(..).filter_map(Request::abandon);
         self.adrift.extend(adrift);
-        // Of puts at one key only one can land.
-        self.adrift.sort_by(|a, b| a.key().cmp(b.key()));
-        self.adrift.dedup_by(|a, b| a.key() == b.key());
-        Ok(durable)
+        Ok(())
     }
 
     fn step(&mut self, writer: &mut Writer<usize>, foul: u64) -> Checked {
-        match self.rng.below(12) {
+        match self.rng.below(13) {
             0..=3 => {
                 let entries = (0..1 + self.rng.below(3)).map(|at| {
                     let mut payload = vec![0; 16 + self.rng.below(300) as usize];
@@ -223,6 +310,16 @@ impl Backlog {
                 let (answer, late) = request.end(&mut self.store, fate);
                 self.adrift.extend(late);
                 self.handle(writer, Event::Storage(answer))
+            }
+            10 => {
+                self.calls += 1;
+                let (region, waiter) = (RegionId(self.rng.below(REGIONS)), self.calls);
+                self.releases.push(Release { region, call: waiter, state: ReleaseState::Open });
+                let event = match self.rng.below(5) {
+                    0 => Event::ReleaseAll { region, waiter },
+                    _ => Event::Release { region, waiter },
+                };
+                self.handle(writer, event)
             }
             9 => {
                 self.land(2);
@@ -303,8 +400,19 @@ impl Backlog {
         ensure!(self.open.is_empty(), "stopped, and appends wait: {:?}", self.open.keys());
         let lost = (self.known.len() - self.durable(writer)?) as u64;
         let said = match answer {
-            Ok(()) => 0,
-            Err(Error::Lost { entries, .. }) => entries,
+            Ok(()) => {
+                self.carried_hold(usize::MAX);
+                0
+            }
+            Err(Error::Lost { entries, releases, .. }) => {
+                if releases == 0 {
+                    self.carried_hold(usize::MAX);
+                }
+                let failed = |r: &&Release| matches!(r.state, ReleaseState::Failed(_));
+                let most = self.releases.iter().filter(failed).count() as u64;
+                ensure!(releases <= most, "{releases} records are lost, of {most}");
+                entries
+            }
             Err(Error::Poisoned { .. }) => 0,
             Err(error) => return Err(Violation(format!("stop failed: {error}"))),
         };
@@ -318,20 +426,45 @@ impl Backlog {
     }
 
     /// How many of the known entries are durable: they come first, and the others are the backlog.
-    fn durable(&self, writer: &Writer<usize>) -> Checked<usize> {
-        let is_durable = |known: &&Known| known.id <= writer.durable(known.region);
-        let durable = self.known.iter().take_while(is_durable).count();
+    fn durable(&mut self, writer: &Writer<usize>) -> Checked<usize> {
+        let mut last = None;
+        for known in self.known.iter_mut().rev().take_while(|known| !known.durable) {
+            known.durable = known.id <= writer.durable(known.region);
+            last = last.max(Some(known.call).filter(|_| known.durable));
+        }
+        self.carried_hold(last.unwrap_or_default());
+        let durable = self.known.iter().take_while(|known| known.durable).count();
         let backlog = &self.known[durable..];
-        let hole = backlog.iter().find(is_durable);
+        let hole = backlog.iter().find(|known| known.durable);
         ensure!(hole.is_none(), "{hole:?} is durable, and one before it is not");
         let size = |known: &Known| (ENTRY_HEADER_LEN + known.payload.len()) as u64;
         let (bytes, stats) = (backlog.iter().map(size).sum::<u64>(), writer.stats());
         ensure!(
-            bytes <= stats.unpersisted_bytes || writer.is_stopped() || stats.poisoned_total > 0,
+            // What stop gave up is in its answer, which waits for deletes.
+            bytes <= stats.unpersisted_bytes
+                || writer.is_stopped()
+                || self.stop.is_some()
+                || stats.poisoned_total > 0,
             "{bytes} bytes are not durable, {} are reported",
             stats.unpersisted_bytes
         );
         Ok(durable)
+    }
+
+    /// Something that was called as this is durable: releases that had failed before it hold.
+    fn carried_hold(&mut self, call: usize) {
+        for release in &mut self.releases {
+            if let ReleaseState::Failed(at) = release.state
+                && at < call
+            {
+                release.state = ReleaseState::Holds;
+                self.reached.carried_hold += 1;
+            }
+        }
+    }
+
+    fn release(&mut self, waiter: usize) -> Option<&mut Release> {
+        self.releases.iter_mut().find(|release| release.call == waiter)
     }
 
     fn handle(&mut self, writer: &mut Writer<usize>, event: Event<usize>) -> Checked {
@@ -347,16 +480,33 @@ impl Backlog {
                         .ok_or_else(|| Violation(format!("{waiter} is acknowledged again")))?;
                     for ((region, payload), id) in append.entries().zip(ids.ids()) {
                         let payload = payload.clone();
-                        self.known.push(Known { region, id: *id, payload });
+                        let call = waiter;
+                        self.known.push(Known { region, id: *id, payload, call, durable: false });
                         self.reached.acknowledged += 1;
                     }
                 }
-                Effect::Ack { waiter, .. } => self.answered_stop(waiter, &Ok(())),
+                Effect::Ack { waiter, .. } => match self.release(waiter) {
+                    Some(release) => {
+                        release.state = ReleaseState::Holds;
+                        self.reached.released += 1;
+                    }
+                    None => self.answered_stop(waiter, &Ok(())),
+                },
                 Effect::FailWaiters { waiters, error, outcome } => {
                     for waiter in waiters {
                         if self.open.remove(&waiter).is_some() {
-                            let written = outcome != sealog_core::Outcome::NotWritten;
+                            let written = outcome != Outcome::NotWritten;
                             ensure!(!written, "{waiter} failed after it had been admitted");
+                            let refused = matches!(error, Error::Released { .. });
+                            self.reached.refused += u64::from(refused);
+                        } else if self.release(waiter).is_some() {
+                            let carried = outcome == Outcome::Unknown;
+                            let state = match carried {
+                                true => ReleaseState::Failed(self.calls),
+                                false => ReleaseState::Void,
+                            };
+                            self.release(waiter).into_iter().for_each(|r| r.state = state);
+                            self.reached.carried += u64::from(carried);
                         } else {
                             self.answered_stop(waiter, &Err(error.clone()));
                         }
@@ -365,6 +515,7 @@ impl Backlog {
                 Effect::Durable { .. } | Effect::Notice(_) => {}
             }
         }
+        self.durable(writer)?;
         let stats = writer.stats();
         self.reached.failing += u64::from(failing == 0 && stats.failing == 1);
         self.reached.poisoned += stats.poisoned_total - poisoned;

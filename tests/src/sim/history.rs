@@ -33,9 +33,10 @@ impl Journal {
     pub fn opened(&mut self, observed: &Observed) -> Checked {
         let places = self.recognise(observed)?;
         let present: BTreeSet<usize> = places.values().map(|(append, _)| *append).collect();
+        let hidden = |at: &(RegionId, EntryId)| self.index.hides(at);
         let first_present = observed.values().flatten().map(|seen| seen.object.sequence).min();
         for append in 0..self.appends.len() {
-            self.judge(append, present.contains(&append), &places, first_present)?;
+            self.judge(append, present.contains(&append), &places, first_present, &hidden)?;
         }
         self.log.clear();
         for ((region, id), place) in places {
@@ -59,8 +60,7 @@ impl Journal {
     pub fn reads(&self, observed: &Observed) -> Checked {
         let found = self.recognise(observed)?;
         let visible = self.log.iter().flat_map(|(region, log)| {
-            let above = self.watermark(*region).next();
-            log.range(above..).map(|(id, place)| ((*region, *id), *place))
+            log.range(self.above(*region)).map(|(id, place)| ((*region, *id), *place))
         });
         let visible: BTreeMap<_, _> = visible.collect();
         for ((region, id), place) in &visible {
@@ -102,6 +102,11 @@ impl Journal {
                     before.is_none_or(|before| before.0 < *id && before.1 < place),
                     "entry {id}, {place:?}, of region {region} was read after {before:?}"
                 );
+                let released = self.released.get(region).copied().unwrap_or_default();
+                ensure!(
+                    released <= place.0,
+                    "entry {id} of region {region} was read, and was released before {released}"
+                );
                 before = Some((*id, place));
                 places.insert((*region, *id), place);
             }
@@ -115,12 +120,14 @@ impl Journal {
         present: bool,
         places: &BTreeMap<(RegionId, EntryId), Place>,
         first_present: Option<ObjectSeq>,
+        hidden: &impl Fn(&(RegionId, EntryId)) -> bool,
     ) -> Checked {
         let record = &self.appends[append];
         let Some(link) = record.sent else { return Ok(()) };
         let sent = &self.sent[&link];
         let entries = sent.entries.iter().filter(|(_, place)| place.0 == append);
-        let missing = entries.clone().find(|(at, place)| places.get(at) != Some(*place));
+        let missing =
+            entries.clone().find(|(at, place)| places.get(at) != Some(*place) && !hidden(at));
         ensure!(
             !present || missing.is_none(),
             "append {append} in {link} came back in part: {missing:?} is missing"
@@ -134,19 +141,25 @@ impl Journal {
                 Ok(())
             }
             (AppendFate::InLog, false) => {
-                let mut needed = entries.filter(|((region, id), _)| *id > self.watermark(*region));
+                let released = entries.clone().any(|(at, _)| hidden(at));
+                // What was forgotten is no part of it any more.
+                let above = |(region, id): &(RegionId, EntryId)| {
+                    *id > self.watermark(*region)
+                        && self.log.get(region).is_some_and(|log| log.contains_key(id))
+                };
+                let mut needed = entries.filter(|(at, _)| above(at) && !hidden(at));
                 let needed = needed.next();
                 ensure!(
                     needed.is_none(),
                     "append {append} in {link} is lost: {needed:?} was acknowledged"
                 );
                 ensure!(
-                    first_present.is_none_or(|first| link.sequence < first),
+                    released || first_present.is_none_or(|first| link.sequence < first),
                     "append {append} in {link} is gone, and an earlier one is not"
                 );
                 Ok(())
             }
-            (AppendFate::Unknown, true) => self.may_come_back(append, link, places),
+            (AppendFate::Unknown, true) => self.may_come_back(append, link, places, hidden),
         }
     }
 
@@ -157,6 +170,7 @@ impl Journal {
         append: usize,
         link: Link,
         places: &BTreeMap<(RegionId, EntryId), Place>,
+        hidden: &impl Fn(&(RegionId, EntryId)) -> bool,
     ) -> Checked {
         let sent = &self.sent[&link];
         let Some(writer) = self.instances.get(&sent.instance) else {
@@ -170,8 +184,9 @@ impl Journal {
         let Some(before) = sent.predecessor.filter(|before| *before != writer.durable) else {
             return Ok(());
         };
+        // Where only release records were sent, there is nothing to see.
         let there = self.sent.get(&before).is_some_and(|before| {
-            before.entries.iter().all(|(at, place)| places.get(at) == Some(place))
+            before.entries.iter().all(|(at, place)| hidden(at) || places.get(at) == Some(place))
         });
         ensure!(there, "append {append} in {link} came back, and {before} before it did not");
         Ok(())

@@ -3,16 +3,22 @@
 //! ought to be.
 
 mod answers;
+mod index;
 mod objects;
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::ops::Bound;
 use std::time::Duration;
 
 use bytes::Bytes;
 use sealog_core::event::{Append, Payload};
-use sealog_core::{EntryId, Epoch, Link, ObjectSeq, Options, RegionId, Time};
+use sealog_core::read::SegmentRef;
+use sealog_core::{EntryId, Epoch, Key, Link, ObjectSeq, Options, RegionId, Time};
 
+use self::index::Index;
+use self::releases::Releases;
 use super::tally::Tally;
 
 /// The number of a call, which the machines carry as the waiter.
@@ -45,6 +51,12 @@ pub struct Journal {
     pub(super) log: BTreeMap<RegionId, BTreeMap<EntryId, Place>>,
     /// What the instance that runs was told is obsolete.
     pub(super) watermarks: BTreeMap<RegionId, EntryId>,
+    /// What the instance that runs was told is obsolete, and assigns no id of again.
+    floors: BTreeMap<RegionId, EntryId>,
+    /// What is indexed.
+    pub(super) index: Index,
+    /// The appends, by their number, before which a region is released for good.
+    pub(super) released: BTreeMap<RegionId, usize>,
     /// How often what was reached: a simulation that reaches nothing shows nothing.
     pub tally: Tally,
 }
@@ -69,6 +81,18 @@ enum What {
         id: EntryId,
         /// Entries of the region are admitted and not answered, and all of them are below the id.
         unsettled: bool,
+    },
+    Release {
+        region: RegionId,
+        in_full: bool,
+        /// Entries of appends that were called before are released.
+        place: usize,
+    },
+    /// A read of a segment failed.
+    Verdict {
+        segment: SegmentRef,
+        /// Since the object was gone.
+        gone: bool,
     },
     Stop,
 }
@@ -108,6 +132,7 @@ enum Refusal {
     Region,
     Size,
     Stopped,
+    Released,
 }
 
 /// An object of entries as it was put first.
@@ -119,6 +144,10 @@ pub(super) struct SentObject {
     first_attempt: Time,
     last_attempt: Time,
     attempts: u32,
+    /// The reclaim boundary that it carries.
+    pub(super) boundary: ObjectSeq,
+    /// The regions that it releases, and through which id.
+    pub(super) records: BTreeMap<RegionId, EntryId>,
     /// Where each of its entries comes from.
     pub(super) entries: BTreeMap<(RegionId, EntryId), Place>,
 }
@@ -129,6 +158,20 @@ pub(super) struct InstanceRecord {
     max_append_bytes: u64,
     max_in_flight: usize,
     retry_for: Duration,
+    reclaim_interval: Duration,
+    fence_retention: Duration,
+    opened_at: Time,
+    /// When an object without segments was put last.
+    last_carrier: Option<Time>,
+    /// What was put and is not indexed, in order.
+    sealed: VecDeque<Link>,
+    /// How many objects were indexed since the start object.
+    indexed: u64,
+    releases: Releases,
+    /// Where objects of earlier epochs were found.
+    conflicts: BTreeSet<Key>,
+    /// The one object that follows a stop was put.
+    last_object: bool,
     /// The valid appends in the order of their calls, which is the order of their admission.
     order: Vec<usize>,
     /// How many of them were admitted.
@@ -153,7 +196,13 @@ pub(super) struct InstanceRecord {
 
 impl Journal {
     /// An instance opened the log.
-    pub(super) fn begin(&mut self, instance: usize, start: Link, options: &Options) -> Checked {
+    pub(super) fn begin(
+        &mut self,
+        instance: usize,
+        now: Time,
+        start: Link,
+        options: &Options,
+    ) -> Checked {
         ensure!(
             start.epoch == Epoch::claimed_at(start.sequence),
             "the start object is {start}, whose epoch is not one above its sequence"
@@ -163,6 +212,15 @@ impl Journal {
             max_append_bytes: options.max_append_bytes,
             max_in_flight: options.max_in_flight as usize,
             retry_for: options.retry_for,
+            reclaim_interval: options.reclaim_interval,
+            fence_retention: options.fence_retention,
+            opened_at: now,
+            last_carrier: None,
+            sealed: VecDeque::new(),
+            indexed: 0,
+            releases: Releases::in_full(self.index.released_in_full()),
+            conflicts: BTreeSet::new(),
+            last_object: false,
             order: Vec::new(),
             admitted: 0,
             pending: BTreeSet::new(),
@@ -178,20 +236,25 @@ impl Journal {
             told: BTreeMap::new(),
         };
         self.instances.insert(instance, record);
-        self.watermarks.clear();
+        self.watermarks = self.index.watermarks();
+        self.floors.clear();
         Ok(())
     }
 
     /// An append is called.
     pub fn append(&mut self, instance: usize, append: &Append) -> Checked<Waiter> {
         let place = self.appends.len();
-        let floors = append.entries().map(|(region, _)| self.watermark(region)).collect();
+        let floor = |region| self.floors.get(&region).copied().unwrap_or_default();
+        let floors = append.entries().map(|(region, _)| floor(region)).collect();
+        let released = append.entries().any(|(region, _)| self.index.is_released_in_full(region));
         let state = self.instance(instance)?;
         let size: u64 = append.entries().map(|(_, payload)| payload.len() as u64).sum();
         let refused = if state.stopping {
             Some(Refusal::Stopped)
         } else if append.entries().any(|(region, _)| region.is_reserved()) {
             Some(Refusal::Region)
+        } else if released {
+            Some(Refusal::Released)
         } else {
             (size > state.max_append_bytes).then_some(Refusal::Size)
         };
@@ -317,6 +380,11 @@ impl Journal {
         self.watermarks.get(&region).copied().unwrap_or_default()
     }
 
+    /// What is above the watermark of a region.
+    pub(super) fn above(&self, region: RegionId) -> (Bound<EntryId>, Bound<EntryId>) {
+        (Bound::Excluded(self.watermark(region)), Bound::Unbounded)
+    }
+
     pub(super) fn payload(&self, (append, entry): Place) -> &Bytes {
         static EMPTY: Bytes = Bytes::new();
         self.appends[append].append.entries().nth(entry).map_or(&EMPTY, |(_, payload)| payload)
@@ -325,8 +393,7 @@ impl Journal {
     /// The first object that is still needed.
     fn first_live(&self) -> Option<ObjectSeq> {
         let first = |(region, log): (&RegionId, &BTreeMap<EntryId, Place>)| {
-            let above = self.watermark(*region).next();
-            log.range(above..).next().map(|(id, _)| id.sequence())
+            log.range(self.above(*region)).next().map(|(id, _)| id.sequence())
         };
         self.log.iter().filter_map(first).min()
     }

@@ -59,7 +59,7 @@ fn run_with(plan: &Plan, store: ModelStore) -> Checked<Trace> {
     let store = if plan.ignores_after { store.ignoring_after() } else { store };
     let mut at = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut world = World::new(plan.options.clone(), store);
+        let mut world = World::new(plan.options.clone(), plan.keys_per_delete, store);
         for (number, step) in plan.steps.iter().enumerate() {
             at = Some(number);
             world.step(step)?;

@@ -15,6 +15,8 @@ pub struct Plan {
     pub options: Vec<Options>,
     /// Whether listings begin where the store likes.
     pub ignores_after: bool,
+    /// How many keys a delete request takes.
+    pub keys_per_delete: usize,
     /// What happens.
     pub steps: Vec<Step>,
 }
@@ -33,13 +35,24 @@ pub enum Step {
     Flush,
     /// Make entries of a region obsolete.
     Obsolete(u8, Target),
+    /// Release a region.
+    Release {
+        /// The region.
+        region: u8,
+        /// Whether through every id that it could ever have.
+        in_full: bool,
+    },
+    /// Plan to read a region.
+    PlanRead(u8),
+    /// Read what was planned.
+    ReadPlanned,
     /// Read everything, and compare it with what must be there.
     Read,
     /// The request at this place, of those under way, takes effect; its answer comes later.
     TakeEffect(u8),
     /// The request at this place, of those under way, ends like this.
     End(u8, Fate),
-    /// A put that nobody waits for any more lands: the newest one, or for an odd number any.
+    /// A put or a delete that nobody waits for any more lands: the newest one, or for an odd number any.
     Land(u8),
     /// A tick that nobody asked for.
     Tick,
@@ -91,16 +104,18 @@ impl Plan {
         let mood = *rng.pick(&[Mood::Fair, Mood::Rough, Mood::Rough, Mood::Foul]);
         let options = (0..3).map(|_| random_options(&mut rng)).collect();
         let ignores_after = rng.below(4) == 0;
+        let keys_per_delete = *rng.pick(&[1, 1, 3, 1_000]);
         let length = 40 + rng.below(240) as usize;
         let mut steps = Vec::new();
         while steps.len() < length {
-            match rng.below(60) {
+            match rng.below(62) {
                 0..=57 => steps.push(Step::random(&mut rng, mood)),
                 58 => add_burst(&mut steps, &mut rng),
+                59..=60 => add_collection(&mut steps, &mut rng, mood),
                 _ => add_takeover(&mut steps, &mut rng, mood),
             }
         }
-        Plan { options, ignores_after, steps }
+        Plan { options, ignores_after, keys_per_delete, steps }
     }
 }
 
@@ -110,6 +125,27 @@ fn add_burst(steps: &mut Vec<Step>, rng: &mut Rng) {
         steps.push(Step::AppendOne(rng.byte(), random_size(rng)));
         steps.push(Step::Flush);
     }
+}
+
+/// Reads are planned, and what they would read is collected.
+fn add_collection(steps: &mut Vec<Step>, rng: &mut Rng, mood: Mood) {
+    add_burst(steps, rng);
+    steps.push(if rng.below(2) == 0 { Step::Calm } else { Step::Pass(1_000) });
+    for region in 0..5 {
+        steps.push(Step::PlanRead(region));
+        steps.push(match rng.below(4) {
+            0 => Step::Release { region, in_full: rng.below(3) == 0 },
+            _ => Step::Obsolete(region, Target::Latest),
+        });
+    }
+    add_burst(steps, rng);
+    for _ in 0..4 + rng.below(16) {
+        steps.push(match rng.below(8) {
+            0..=4 => Step::End(rng.byte(), random_fate(rng, mood)),
+            _ => Step::TakeEffect(rng.byte()),
+        });
+    }
+    steps.push(Step::ReadPlanned);
 }
 
 /// An instance goes away, perhaps with much under way, and others open the log with little luck.
@@ -154,9 +190,11 @@ impl Step {
                 Step::Append((0..count).map(|_| (rng.byte(), random_size(rng).min(most))).collect())
             }
             32..=34 => Step::Flush,
-            35..=40 => Step::Obsolete(rng.byte(), Target::random(rng)),
-            41 => Step::Read,
-            42..=49 => Step::TakeEffect(rng.byte()),
+            35..=39 => Step::Obsolete(rng.byte(), Target::random(rng)),
+            40 => Step::PlanRead(rng.byte()),
+            41 => rng.pick(&[Step::Read, Step::ReadPlanned]).clone(),
+            42..=44 => Step::Release { region: rng.byte(), in_full: rng.below(4) == 0 },
+            45..=49 => Step::TakeEffect(rng.byte()),
             50..=75 => Step::End(rng.byte(), random_fate(rng, mood)),
             76..=79 => Step::Land(rng.byte()),
             80 => Step::Tick,
@@ -196,6 +234,9 @@ fn random_options(rng: &mut Rng) -> Options {
         open_attempts: *rng.pick(&[1, 16]),
         open_timeout: ms(*rng.pick(&[500, 60_000])),
         verify_store: rng.below(4) > 0,
+        max_deletes_in_flight: *rng.pick(&[1, 4]),
+        reclaim_interval: ms(*rng.pick(&[0, 1_000, 60_000])),
+        fence_retention: ms(*rng.pick(&[0, 0, 1_000, 60_000, 7 * 86_400_000])),
         ..Options::default()
     }
 }
@@ -230,7 +271,7 @@ fn random_fate(rng: &mut Rng, mood: Mood) -> Fate {
         0..=4 => Fate::AnswerLost(failure),
         5..=9 => Fate::NoEffect(failure),
         10..=12 => Fate::Late(failure),
-        13 => Fate::SaysExists,
+        13 => *rng.pick(&[Fate::SaysExists, Fate::InPart(failure)]),
         _ => Fate::Damaged,
     }
 }

@@ -35,11 +35,39 @@ pub enum Reached {
     Reclaimed,
     /// A put landed when nobody waited for it any more.
     LandedLate,
+    /// Objects were deleted.
+    Deleted,
+    /// A delete failed.
+    DeleteFailed,
+    /// A claim, a start object or an orphan of another instance was deleted.
+    FenceDeleted,
+    /// A carrier was put.
+    Carrier,
+    /// Nothing of a region was left, and it was forgotten.
+    Forgotten,
+    /// A read failed, and asked about its object.
+    Verdict,
+    /// The same, since the object was gone.
+    VerdictOnGone,
+    /// A region was released.
+    Released,
+    /// A region was released in full.
+    ReleasedInFull,
+    /// A release failed, and its record is carried.
+    ReleaseFailed,
+    /// A release that had failed holds.
+    CarriedHolds,
+    /// An opening hid what was released.
+    StayedReleased,
+    /// An append was refused, since its region was released in full.
+    RefusedAsReleased,
+    /// A stop said that release records are lost.
+    StopLostRecords,
 }
 
 impl Reached {
     /// All of them.
-    pub const ALL: [Reached; 13] = [
+    pub const ALL: [Reached; 27] = [
         Reached::Acknowledged,
         Reached::Unknown,
         Reached::NotWritten,
@@ -53,6 +81,20 @@ impl Reached {
         Reached::CameBack,
         Reached::Reclaimed,
         Reached::LandedLate,
+        Reached::Deleted,
+        Reached::DeleteFailed,
+        Reached::FenceDeleted,
+        Reached::Carrier,
+        Reached::Forgotten,
+        Reached::Verdict,
+        Reached::VerdictOnGone,
+        Reached::Released,
+        Reached::ReleasedInFull,
+        Reached::ReleaseFailed,
+        Reached::CarriedHolds,
+        Reached::StayedReleased,
+        Reached::RefusedAsReleased,
+        Reached::StopLostRecords,
     ];
 }
 

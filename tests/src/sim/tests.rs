@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use sealog_core::error::Operation;
-use sealog_core::event::{Answer, Append, Appended, Notice, Payload, StorageEffect};
-use sealog_core::format::{Header, ObjectEncoder};
+use sealog_core::event::{Answer, Append, Appended, Notice, Payload, StorageEffect, Verdict};
+use sealog_core::format::{Header, ObjectEncoder, ReleaseRecord, encode_releases};
+use sealog_core::read::SegmentRef;
 use sealog_core::{
     EntryId, Epoch, Error, Key, Link, ObjectSeq, Options, Outcome, Prefix, RegionId, RequestId,
     StoreError, StoreErrorKind, Time,
@@ -41,7 +42,7 @@ fn entry(region: RegionId, payload: &'static str) -> (RegionId, Bytes) {
 impl Log {
     fn new() -> Log {
         let mut journal = Journal::default();
-        journal.begin(0, link(0), &Options::default()).unwrap();
+        journal.begin(0, Time::ZERO, link(0), &Options::default()).unwrap();
         Log { journal, store: ModelStore::new(), sent: Vec::new(), tail: link(0) }
     }
 
@@ -325,4 +326,158 @@ fn an_object_that_links_elsewhere_or_reuses_a_sequence_is_seen() {
     let (_, two) = log.append(&[entry(A, "two")]);
     log.tail = link(0);
     says(log.put(1, &two), "with other bytes");
+}
+
+/// Objects 1 to 3 are indexed; nothing is obsolete.
+fn indexed() -> Log {
+    let mut log = Log::new();
+    for (sequence, region) in [(1, A), (2, B), (3, A)] {
+        let (waiter, append) = log.append(&[entry(region, "entry")]);
+        log.put(sequence, &append).unwrap();
+        log.journal.index_more(0, sequence, &log.store).unwrap();
+        log.ack(waiter, sequence, &append).unwrap();
+    }
+    log
+}
+
+fn delete(store: &mut ModelStore, key: Key) {
+    let keys = [key].into();
+    let time_limit = std::time::Duration::ZERO;
+    store.apply(&StorageEffect::DeleteObjects { id: RequestId(99), keys, time_limit });
+}
+
+/// An object of nothing but a boundary and records.
+fn bare(log: &Log, sequence: u64, boundary: u64, records: &[ReleaseRecord]) -> (Key, Payload) {
+    let mut object = ObjectEncoder::new();
+    if !records.is_empty() {
+        object.push(RegionId::RELEASES, id(sequence, 1), &encode_releases(records));
+    }
+    let (sequence, epoch) = (ObjectSeq(sequence), Epoch(1));
+    let (predecessor, boundary) = (Some(log.tail), ObjectSeq(boundary));
+    let header = Header { sequence, epoch, predecessor, boundary };
+    (log.key(sequence.0), object.finish(&header).0)
+}
+
+#[test]
+fn a_delete_of_what_is_needed_or_of_what_no_indexed_object_says_is_not_is_seen() {
+    let mut log = indexed();
+    let (key, none) = (log.key(1), Default::default());
+    says(
+        log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store, &none),
+        "to be deleted",
+    );
+    // It is obsolete, and an opening that comes now would need it still.
+    log.journal.watermarks.insert(A, id(1, 1));
+    says(
+        log.journal.asks_to_delete(0, std::slice::from_ref(&key), &log.store, &none),
+        "to be deleted",
+    );
+    log.journal.index.boundary = ObjectSeq(2);
+    log.journal.asks_to_delete(0, &[key], &log.store, &none).unwrap();
+    says(log.journal.asks_to_delete(0, &[log.key(2)], &log.store, &none), "to be deleted");
+}
+
+#[test]
+fn an_object_that_is_gone_too_early_or_stays_for_ever_is_seen() {
+    let mut log = indexed();
+    log.journal.objects_vanished(&log.store).unwrap();
+    log.journal.watermarks.insert(A, id(1, 1));
+    let nothing = Default::default();
+    let obsolete = log.journal.all_reclaimed(0, &log.store, &nothing);
+    says(obsolete, "is obsolete, and no object says so");
+    log.journal.index.boundary = ObjectSeq(2);
+    says(log.journal.all_reclaimed(0, &log.store, &nothing), "is still there");
+    let (first, second) = (log.key(1), log.key(2));
+    delete(&mut log.store, first.clone());
+    log.journal.objects_vanished(&log.store).unwrap();
+    log.journal.deletes_answered(0, &[(first, Ok(()))]).unwrap();
+    log.journal.all_reclaimed(0, &log.store, &nothing).unwrap();
+    says(log.journal.is_empty(&log.store), "nothing is needed");
+    delete(&mut log.store, second);
+    says(log.journal.objects_vanished(&log.store), "is gone");
+}
+
+#[test]
+fn a_delete_of_what_stands_in_the_way_of_older_writers_is_seen() {
+    let mut log = indexed();
+    let header = Header {
+        sequence: ObjectSeq(0),
+        epoch: Epoch(1),
+        predecessor: None,
+        boundary: ObjectSeq::ZERO,
+    };
+    let put = StorageEffect::PutObject {
+        id: RequestId(9),
+        key: log.key(0),
+        payload: ObjectEncoder::new().finish(&header).0,
+        time_limit: std::time::Duration::ZERO,
+    };
+    log.store.apply(&put);
+    log.journal.index.boundary = ObjectSeq(1);
+    let deleted = log.journal.asks_to_delete(0, &[log.key(0)], &log.store, &Default::default());
+    says(deleted, "stands in the way");
+}
+
+#[test]
+fn a_carrier_that_frees_nothing_or_comes_too_soon_is_seen() {
+    let mut log = indexed();
+    let late = Time::from_millis(60_000);
+    let (key, payload) = bare(&log, 4, 1, &[]);
+    says(log.journal.clone().put(0, late, &key, &payload), "lets nothing go");
+    log.journal.watermarks.insert(A, id(1, 1));
+    let (key, payload) = bare(&log, 4, 2, &[]);
+    says(log.journal.clone().put(0, Time::ZERO, &key, &payload), "came at");
+    log.journal.put(0, late, &key, &payload).unwrap();
+}
+
+#[test]
+fn a_release_without_a_record_and_a_record_without_a_release_are_seen() {
+    let mut log = indexed();
+    let record = ReleaseRecord { region: A, through: id(3, 1) };
+    let (key, payload) = bare(&log, 4, 1, &[record]);
+    says(log.journal.clone().put(0, Time::ZERO, &key, &payload), "unasked");
+    let waiter = log.journal.release(0, A, false).unwrap();
+    let done = log.journal.clone().ack(waiter, &Answer::Done, &log.store);
+    says(done, "is visible");
+    // The record is durable: now it holds.
+    log.journal.put(0, Time::ZERO, &key, &payload).unwrap();
+    let put = StorageEffect::PutObject {
+        id: RequestId(4),
+        key,
+        payload,
+        time_limit: std::time::Duration::ZERO,
+    };
+    log.store.apply(&put);
+    log.journal.index_more(0, 4, &log.store).unwrap();
+    log.journal.ack(waiter, &Answer::Done, &log.store).unwrap();
+    log.journal.end(0);
+    says(log.opens(&log.observe(&[1, 2, 3])), "was released before");
+}
+
+#[test]
+fn a_record_that_hides_what_was_appended_later_is_seen() {
+    let mut log = indexed();
+    log.journal.release(0, A, false).unwrap();
+    let (_, append) = log.append(&[entry(A, "later")]);
+    log.put(4, &append).unwrap();
+    let record = ReleaseRecord { region: A, through: id(4, 1) };
+    let (key, payload) = bare(&log, 5, 1, &[record]);
+    says(log.journal.put(0, Time::ZERO, &key, &payload), "came after that");
+}
+
+#[test]
+fn a_verdict_that_fails_a_read_of_what_was_collected_or_hides_what_is_needed_is_seen() {
+    let mut log = indexed();
+    let segment = SegmentRef { object: link(1), region: A };
+    let judged = |gone, verdict| {
+        let mut journal = log.journal.clone();
+        let waiter = journal.asks_for_verdict(0, segment, gone);
+        journal.ack(waiter, &Answer::Verdict(verdict), &log.store)
+    };
+    judged(false, Verdict::Indexed).unwrap();
+    says(judged(false, Verdict::Gone), "of it is needed");
+    says(judged(true, Verdict::Indexed), "of it is needed");
+    log.journal.watermarks.insert(A, id(1, 1));
+    let waiter = log.journal.asks_for_verdict(0, segment, true);
+    says(log.journal.ack(waiter, &Answer::Verdict(Verdict::Indexed), &log.store), "is Indexed");
 }

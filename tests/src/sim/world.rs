@@ -5,11 +5,13 @@ mod effects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
+use std::time::Duration;
 
 use bytes::Bytes;
 use sealog_core::event::{Append, Event, StorageAnswer, StorageEffect};
 use sealog_core::format::{Object, ReservedContent};
 use sealog_core::opening::{Identity, Opening, OpeningEvent};
+use sealog_core::read::PlannedSegment;
 use sealog_core::{EntryId, Key, Options, Prefix, RegionId, RequestId, Time, Writer};
 
 use super::Trace;
@@ -26,8 +28,16 @@ pub struct World {
     store: ModelStore,
     /// All that ever were; the ones before the last are gone.
     instances: Vec<Instance>,
-    /// Puts that nobody waits for any more, and that may still land.
+    /// Puts and deletes that nobody waits for any more, and that may still land.
     adrift: Vec<StorageEffect>,
+    /// The keys of puts that landed so since an opening began last.
+    late: BTreeSet<Key>,
+    /// How many objects were deleted when that was looked at last.
+    deleted: u64,
+    /// How many keys a delete request takes.
+    keys_per_delete: usize,
+    /// Reads that were planned, and not begun.
+    planned: Vec<PlannedSegment>,
     options: Vec<Options>,
     journal: Journal,
     hasher: DefaultHasher,
@@ -45,6 +55,8 @@ struct Instance {
     requests: Vec<Request>,
     /// The latest time that the machine was told.
     told: Time,
+    /// When its opening began.
+    began: Time,
     /// What it asked for so far: no two requests are named alike.
     asked: BTreeSet<RequestId>,
     /// The answer that arrived last.
@@ -74,13 +86,17 @@ const MANY: usize = 10_000;
 
 impl World {
     /// A world with nothing in its store.
-    pub fn new(options: Vec<Options>, store: ModelStore) -> World {
+    pub fn new(options: Vec<Options>, keys_per_delete: usize, store: ModelStore) -> World {
         World {
             now: Time::from_millis(1),
             prefix: Prefix::new("log").unwrap_or_else(|error| panic!("{error}")),
             store,
             instances: Vec::new(),
             adrift: Vec::new(),
+            late: BTreeSet::new(),
+            deleted: 0,
+            keys_per_delete,
+            planned: Vec::new(),
             options,
             journal: Journal::default(),
             hasher: DefaultHasher::new(),
@@ -129,6 +145,17 @@ impl World {
                     None => Ok(()),
                 }
             }
+            Step::Release { region, in_full } => {
+                let who = self.running()?;
+                let (region, _) = self.entry(*region, 0);
+                self.release(who, region, *in_full)
+            }
+            Step::PlanRead(region) => {
+                let who = self.running()?;
+                let (region, _) = self.entry(*region, 0);
+                self.plan_read(who, region)
+            }
+            Step::ReadPlanned => self.read_planned(),
             Step::Read => {
                 let who = self.running()?;
                 let observed = self.read(who)?;
@@ -143,7 +170,7 @@ impl World {
                     let pick = usize::from(*pick) % instance.requests.len();
                     instance.requests[pick].take_effect(&mut self.store);
                 }
-                Ok(())
+                self.vanished()
             }
             Step::End(pick, fate) => match self.instances.last() {
                 Some(instance) if !instance.requests.is_empty() => {
@@ -156,7 +183,7 @@ impl World {
                 if let Some(newest) = self.adrift.len().checked_sub(1) {
                     let any = usize::from(*pick) % self.adrift.len();
                     let put = self.adrift.remove(if pick % 2 == 0 { newest } else { any });
-                    self.store.apply(&put);
+                    self.land(&put)?;
                     self.journal.tally.count(Reached::LandedLate);
                 }
                 Ok(())
@@ -205,8 +232,12 @@ impl World {
     /// It does not.
     pub fn finish(mut self) -> Checked<Trace> {
         self.crash(false)?;
-        for put in std::mem::take(&mut self.adrift) {
-            self.store.apply(&put);
+        for effect in std::mem::take(&mut self.adrift) {
+            self.land(&effect)?;
+        }
+        for options in &mut self.options {
+            options.fence_retention = Duration::ZERO;
+            options.reclaim_interval = Duration::from_secs(1);
         }
         self.open_if_none()?;
         let who = self.instances.len() - 1;
@@ -215,24 +246,49 @@ impl World {
             matches!(self.instances[who].machine, Machine::Writer(_)),
             "with nothing in the way, the log does not open"
         );
-        for region in 0..REGIONS.len() as u8 {
-            let (region, payload) = self.entry(region, 100);
-            self.append(Append::One(region, payload))?;
-        }
-        let acknowledged = |world: &World| world.journal.tally.get(Reached::Acknowledged);
-        let before = acknowledged(&self);
-        self.calm(who)?;
-        ensure!(
-            acknowledged(&self) == before + REGIONS.len() as u64,
-            "with nothing in the way, appends are not acknowledged"
-        );
+        self.appends_to_all(who)?;
         self.step(&Step::Read)?;
+        for region in REGIONS {
+            self.release(who, region, region == WATCHED)?;
+        }
+        self.calm(who)?;
+        // What is idle sends nothing.
+        let effects = self.effects;
+        self.pass(self.now.after(Duration::from_secs(1_000_000)))?;
+        ensure!(self.effects == effects, "an idle log does something");
+        self.journal.is_empty(&self.store)?;
+        // The records of the last releases go with what follows.
+        self.appends_to_all(who)?;
+        self.appends_to_all(who)?;
+        ensure!(
+            REGIONS.iter().all(|region| self.journal.takes_appends(who, *region)),
+            "every record was collected, and appends may be refused"
+        );
+        self.appends_to_all(who)?;
         self.stop()?;
         self.calm(who)?;
         ensure!(self.journal.is_stopped(who), "with nothing in the way, the log does not stop");
         self.running()?;
         let (hash, tally) = (self.hasher.finish(), self.journal.tally.clone());
         Ok(Trace { hash, effects: self.effects, tally })
+    }
+
+    /// An append to each region that takes one is acknowledged.
+    fn appends_to_all(&mut self, who: usize) -> Checked {
+        let acknowledged = |world: &World| world.journal.tally.get(Reached::Acknowledged);
+        let before = acknowledged(self);
+        let mut expected = 0;
+        for (number, region) in (0..).zip(REGIONS) {
+            expected += u64::from(self.journal.takes_appends(who, region));
+            let (region, payload) = self.entry(number, 100);
+            self.append(Append::One(region, payload))?;
+        }
+        self.calm(who)?;
+        ensure!(
+            acknowledged(self) >= before + expected,
+            "with nothing in the way, appends are not acknowledged"
+        );
+        Ok(())
     }
 
     /// The instance that takes calls; one is opened if there is none. What is under way of an
@@ -255,6 +311,7 @@ impl World {
         if runs {
             return Ok(());
         }
+        self.late.clear();
         let who = self.instances.len();
         let options = self.options[who % self.options.len()].clone();
         let identity = Identity {
@@ -269,6 +326,7 @@ impl World {
             machine,
             requests: Vec::new(),
             told: self.now,
+            began: self.now,
             asked: BTreeSet::new(),
             answered: None,
             faults: false,
@@ -305,7 +363,12 @@ impl World {
         instance.told = self.now;
         match &mut instance.machine {
             Machine::Opening(opening) => opening.handle(self.now, OpeningEvent::Storage(answer)),
-            Machine::Writer(writer) => writer.handle(self.now, Event::Storage(answer)),
+            Machine::Writer(writer) => {
+                if let StorageAnswer::DeleteResult { results, .. } = &answer {
+                    self.journal.deletes_answered(who, results)?;
+                }
+                writer.handle(self.now, Event::Storage(answer));
+            }
             Machine::Gone => {}
         }
         self.drain(who)
@@ -324,6 +387,24 @@ impl World {
         Ok(())
     }
 
+    /// A request lands that nobody waits for.
+    fn land(&mut self, effect: &StorageEffect) -> Checked {
+        if matches!(effect, StorageEffect::PutObject { .. }) {
+            self.late.insert(effect.key().clone());
+        }
+        self.store.apply(effect);
+        self.vanished()
+    }
+
+    /// What the store lost since it was looked at last was not needed.
+    fn vanished(&mut self) -> Checked {
+        if self.store.deleted() == self.deleted {
+            return Ok(());
+        }
+        self.deleted = self.store.deleted();
+        self.journal.objects_vanished(&self.store)
+    }
+
     fn end(&mut self, who: usize, pick: usize, fate: Fate) -> Checked {
         let instance = &mut self.instances[who];
         let request = instance.requests.remove(pick);
@@ -333,14 +414,20 @@ impl World {
         }
         let (answer, late) = request.end(&mut self.store, fate);
         self.adrift.extend(late);
+        self.vanished()?;
         self.instances[who].answered = Some(answer.clone());
         self.answer(who, answer)
+    }
+
+    fn set_now(&mut self, now: Time) {
+        self.now = now;
+        self.store.set_now(now);
     }
 
     /// Time passes. Requests time out, and ticks come, at their moments.
     fn pass(&mut self, until: Time) -> Checked {
         let Some(who) = self.instances.len().checked_sub(1) else {
-            self.now = until;
+            self.set_now(until);
             return Ok(());
         };
         for _ in 0..MANY {
@@ -350,15 +437,15 @@ impl World {
             let tick = self.next_tick(who);
             match (timeout, tick) {
                 (Some((at, pick)), _) if at <= until && tick.is_none_or(|tick| at <= tick) => {
-                    self.now = self.now.max(at);
+                    self.set_now(self.now.max(at));
                     self.end(who, pick, Fate::Late(Failure::TimedOut))?;
                 }
                 (_, Some(at)) if at <= until => {
-                    self.now = self.now.max(at);
+                    self.set_now(self.now.max(at));
                     self.tick(who)?;
                 }
                 _ => {
-                    self.now = until;
+                    self.set_now(until);
                     return Ok(());
                 }
             }
@@ -384,6 +471,7 @@ impl World {
                             bytes == 0 && creates == 0,
                             "at rest, with {bytes} bytes and {creates} creates on their way"
                         );
+                        self.journal.all_reclaimed(who, &self.store, &self.late)?;
                         self.end_if_stopped(who);
                         Ok(())
                     }
@@ -422,6 +510,7 @@ impl World {
         self.journal.end(who);
         let instance = &mut self.instances[who];
         instance.machine = Machine::Gone;
+        self.planned.clear();
         let puts = std::mem::take(&mut instance.requests).into_iter().filter_map(Request::abandon);
         self.adrift.extend(puts);
         Ok(())

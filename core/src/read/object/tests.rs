@@ -357,6 +357,15 @@ fn any_offset() -> impl Strategy<Value = u64> {
     prop_oneof![0..5 * MIB, (u64::MAX - 3 * MIB)..]
 }
 
+/// A property found it.
+#[test]
+fn segments_that_a_plan_names_in_no_order_are_covered_all_the_same() {
+    let far = u64::MAX - (1 << 20);
+    let spans = spans([(0, far..far), (1, 0..1 << 63), (2, far..far)].into_iter());
+    assert_eq!(spans.len(), 1);
+    assert_eq!((spans[0].range.clone(), spans[0].segments.clone()), (0..far, 0..3));
+}
+
 proptest! {
     /// However the segments lie: every fetch is of what is wanted and of gaps, none has more than
     /// was said, and together they cover each segment once.

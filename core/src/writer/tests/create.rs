@@ -224,7 +224,7 @@ fn something_that_is_no_object_at_the_key_poisons() {
 fn a_batch_that_the_catalog_refuses_poisons() {
     let mut recovered = recovered(at_once(), ObjectSeq(6));
     // An id of an older scheme, far above its object's sequence.
-    let meta = crate::format::SegmentMeta {
+    let meta = SegmentMeta {
         region: RegionId(1),
         min_id: id(90, 1),
         max_id: id(90, 1),

@@ -9,7 +9,7 @@ use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, TimedOut, Transien
 fn failing() -> Log {
     let mut recovered = recovered(Options { max_in_flight: 2, ..enqueued() }, START.next());
     let mut catalog = Catalog::new(ObjectSeq::ZERO);
-    let held = crate::format::SegmentMeta {
+    let held = SegmentMeta {
         region: RegionId(9),
         min_id: id(4, 1),
         max_id: id(4, 3),

@@ -116,7 +116,7 @@ fn an_append_goes_into_one_object_with_ids_per_region() {
     log.append(2, "before");
     log.append_many(&[(1, "a"), (2, "b"), (1, "c"), (2, "d")]);
     log.tick_at(1);
-    let object = crate::format::Object::decode(&log.payload(6).to_bytes()).unwrap();
+    let object = Object::decode(&log.payload(6).to_bytes()).unwrap();
     let regions: Vec<_> =
         object.segments.iter().map(|(meta, entries)| (meta.region.0, entries.len())).collect();
     assert_eq!(regions, [(1, 2), (2, 3)]);

@@ -44,6 +44,29 @@ fn batches_that_were_not_started_and_queued_appends_are_dropped() {
     assert_eq!(log.created(6), ["ack 1: 6/1", "ack 5", "ack 6"]);
 }
 
+/// Another opening found no object above 7, so it claimed that sequence and began at 8. Where the
+/// last object goes nothing stands.
+#[test]
+fn the_last_object_is_guarded_when_sequences_before_it_were_dropped() {
+    let last_object = || {
+        let mut log = Log::new(Options { max_in_flight: 1, ..at_once() });
+        log.append(1, "a");
+        log.release(1);
+        assert_eq!(log.stop(), ["fail [2]: Stopped, Unknown"]);
+        assert_eq!(log.created(6), ["ack 1: 6/1", "put 8"]);
+        assert_eq!(log.created(8), ["list after 6.wal"]);
+        log
+    };
+    assert_eq!(last_object().lists(&[8]), ["ack 3"]);
+    let mut log = last_object();
+    assert_eq!(log.lists(&[7, 8]), ["read back 7"]);
+    assert_eq!(log.finds(7, &bare_object(7, 8)), ["fetch 7 0..90"]);
+    assert_eq!(
+        log.fetched(7, bare_object(7, 8)),
+        ["fail [3]: Lost 0 entries, 1 releases, NotWritten"]
+    );
+}
+
 #[test]
 fn creates_in_flight_acknowledge_if_they_succeed_in_order() {
     let mut log = Log::new(at_once());

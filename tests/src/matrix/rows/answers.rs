@@ -175,6 +175,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b", "c"])],
         recovers: &[(1, &["a", "b", "c"])],
+        ..NOTHING
     },
     Row {
         name: "stored, response and read-back lost, rolled back: replayed if nothing came after it",

@@ -342,6 +342,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b"])],
         recovers: &[(1, &["a", "b"])],
+        ..NOTHING
     },
     Row {
         name: "enqueued: a refused create makes the log failing until it succeeds",

@@ -309,5 +309,6 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b"])],
         recovers: &[(1, &["a", "b"])],
+        ..NOTHING
     },
 ];

@@ -111,6 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b", "c", "d"])],
         recovers: &[(1, &["a", "b", "c", "d"])],
+        ..NOTHING
     },
     Row {
         name: "a later epoch during stop: every caller of stop is answered, with the error",
@@ -434,5 +435,6 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["x", "x", "x"])],
         recovers: &[(1, &["x", "x", "x"])],
+        ..NOTHING
     },
 ];

@@ -1,12 +1,23 @@
 //! The rows, by theme.
 
 mod answers;
+mod boundaries;
+mod carriers;
 mod creates;
+mod deletes;
 mod failing;
 mod floors;
+mod last_objects;
+mod last_records;
 mod limits;
+mod releases;
+mod releases_failing;
+mod restarts;
 mod stopping;
+mod stopping_both;
 mod thresholds;
+
+use sealog_core::AckMode;
 
 use super::Row;
 
@@ -14,11 +25,20 @@ use super::Row;
 pub fn all() -> impl Iterator<Item = &'static Row> {
     let themes = [
         answers::ROWS,
+        boundaries::ROWS,
+        carriers::ROWS,
         creates::ROWS,
+        deletes::ROWS,
         failing::ROWS,
         floors::ROWS,
+        last_objects::ROWS,
+        last_records::ROWS,
         limits::ROWS,
+        releases::ROWS,
+        releases_failing::ROWS,
+        restarts::ROWS,
         stopping::ROWS,
+        stopping_both::ROWS,
         thresholds::ROWS,
     ];
     themes.into_iter().flatten()
@@ -26,3 +46,8 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 
 /// The last sequence there is.
 const LAST: u64 = (1 << 44) - 1;
+
+/// The same row in `enqueued`, where it comes to the same.
+const fn enqueued(name: &'static str, row: Row) -> Row {
+    Row { name, mode: AckMode::Enqueued, ..row }
+}

@@ -193,6 +193,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b"])],
         recovers: &[(1, &["a", "b"])],
+        ..NOTHING
     },
     Row {
         name: "enqueued: a store that throttles until the deadline loses what is left",
@@ -316,6 +317,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b"])],
         recovers: &[(1, &["a", "b"])],
+        ..NOTHING
     },
     Row {
         name: "enqueued: a running create finishes after the deadline and counts",
@@ -351,6 +353,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a"])],
         recovers: &[(1, &["a"])],
+        ..NOTHING
     },
     Row {
         name: "enqueued: a store that hangs ends stop by its time limit; what lands then is late",

@@ -50,6 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b", "c", "d"])],
         recovers: &[(1, &["a", "b", "c", "d"])],
+        ..NOTHING
     },
     Row {
         name: "with no upload under way the open batch is sealed, so that there is one",
@@ -82,6 +83,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a"])],
         recovers: &[(1, &["a"])],
+        ..NOTHING
     },
     Row {
         name: "above the age appends stall until an upload completes",
@@ -120,6 +122,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["a", "b", "c"])],
         recovers: &[(1, &["a", "b", "c"])],
+        ..NOTHING
     },
     Row {
         name: "an append larger than the threshold is admitted when nothing is pending",
@@ -156,6 +159,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         reads: &[(1, &["larger than ten bytes"]), (2, &["and so is this one", "small"])],
         recovers: &[(1, &["larger than ten bytes"]), (2, &["and so is this one", "small"])],
+        ..NOTHING
     },
     Row {
         name: "an id above everything handed out waits for what was",

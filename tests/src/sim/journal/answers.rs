@@ -25,7 +25,12 @@ impl Journal {
         let Call { instance, what, .. } = self.answer(waiter)?;
         match (what, answer) {
             (What::Append(place), Answer::Appended(ids)) => {
-                self.acknowledge(instance, place, ids, store)
+                self.acknowledge(instance, place, ids, store)?;
+                match ids.ids() {
+                    // Nothing had to become durable for it.
+                    [] => Ok(()),
+                    _ => self.pay(instance, waiter),
+                }
             }
             (What::Flush(waits), Answer::Done) => {
                 let fates = &self.appends;
@@ -39,15 +44,29 @@ impl Journal {
                 ensure!(!state.stopped, "obsolete {waiter} was done after stop");
                 let raises = id.sequence() > state.last_put.next();
                 self.tally.count_if(raises, Reached::Floor);
-                let watermark = self.watermarks.entry(region).or_default();
-                *watermark = id.max(*watermark);
-                Ok(())
+                for known in [&mut self.watermarks, &mut self.floors] {
+                    let known = known.entry(region).or_default();
+                    *known = id.max(*known);
+                }
+                self.forget(instance)
+            }
+            (What::Release { region, in_full, place }, Answer::Done) => {
+                self.released(instance, region, in_full, place)?;
+                match self.index.holds(region) {
+                    true => self.pay(instance, waiter),
+                    // Of a region of which nothing is there, nothing had to become durable.
+                    false => Ok(()),
+                }
+            }
+            (What::Verdict { segment, gone }, Answer::Verdict(verdict)) => {
+                self.judged(segment, gone, *verdict)
             }
             (What::Stop, Answer::Done) => {
                 let state = self.instance(instance)?;
                 ensure!(state.pending.is_empty(), "stopped, with {:?} pending", state.pending);
                 state.stopped = true;
-                Ok(())
+                // No record may be lost.
+                self.pay(instance, usize::MAX)
             }
             (what, answer) => Err(Violation(format!("{what:?} was answered with {answer:?}"))),
         }
@@ -101,8 +120,9 @@ impl Journal {
         let earlier = state.pending.first().copied().filter(|first| *first != place);
         ensure!(earlier.is_none(), "append {place} was acknowledged before {earlier:?}");
         state.pending.remove(&place);
-        ensure!(link.sequence >= state.durable.sequence, "{link} came after {}", state.durable);
-        state.durable = link;
+        if link.sequence > state.durable.sequence {
+            state.durable = link;
+        }
         Ok(())
     }
 
@@ -121,8 +141,21 @@ impl Journal {
                 Error::InvalidRegion { region } => match what {
                     What::Append(_) => true,
                     What::Obsolete { region: of, .. } => of == *region && of.is_reserved(),
-                    What::Flush(_) | What::Stop => false,
+                    What::Release { region: of, .. } => of == *region && of.is_reserved(),
+                    What::Flush(_) | What::Verdict { .. } | What::Stop => false,
                 },
+                Error::Released { region } => match &what {
+                    What::Append(place) => {
+                        let mut entries = self.appends[*place].append.entries();
+                        entries.any(|(of, _)| of == *region)
+                            && self.may_be_refused(instance, *region)
+                    }
+                    _ => false,
+                },
+                Error::Lost { entries: 0, releases, .. } => {
+                    let owed = self.owed(instance) as u64;
+                    matches!(what, What::Stop) && (1..=owed).contains(releases)
+                }
                 Error::AppendTooLarge { .. } => matches!(what, What::Append(_)),
                 Error::Unsettled { .. } => matches!(what, What::Obsolete { unsettled: true, .. }),
                 Error::SequenceExhausted => matches!(
@@ -135,6 +168,14 @@ impl Journal {
             match what {
                 What::Append(place) => self.fail_append(instance, place, error, outcome)?,
                 What::Flush(_) | What::Obsolete { .. } => {}
+                What::Release { region, place, .. } => {
+                    self.release_failed(instance, (region, place), error, outcome)?;
+                }
+                What::Verdict { .. } => ensure!(of_stop, "no verdict: {error}"),
+                What::Stop if matches!(error, Error::Lost { .. }) => {
+                    self.tally.count(Reached::StopLostRecords);
+                    self.instance(instance)?.stopped = true;
+                }
                 What::Stop => {
                     ensure!(of_stop && self.instance(instance)?.abandoned, "stop failed: {error}")
                 }
@@ -143,6 +184,7 @@ impl Journal {
                 !of_stop || self.instance(instance)?.stopping,
                 "call {waiter} failed as stopped, and nobody called stop"
             );
+            self.forget(instance)?;
         }
         Ok(())
     }
@@ -171,9 +213,16 @@ impl Journal {
         let refusal = match error {
             Error::InvalidRegion { .. } => Some(Refusal::Region),
             Error::AppendTooLarge { .. } => Some(Refusal::Size),
+            Error::Released { .. } => Some(Refusal::Released),
             _ => None,
         };
         match record.refused {
+            // A release may be ahead of it in the queue.
+            None | Some(Refusal::Released | Refusal::Region | Refusal::Size)
+                if refusal == Some(Refusal::Released) =>
+            {
+                self.tally.count(Reached::RefusedAsReleased);
+            }
             None => ensure!(refusal.is_none(), "append {place} is valid, and failed: {error}"),
             Some(Refusal::Stopped) => {
                 ensure!(matches!(error, Error::Stopped), "append {place} after stop: {error}");
@@ -183,8 +232,12 @@ impl Journal {
         if record.refused.is_none() {
             let state = self.instance(instance)?;
             let earlier = state.pending.first().copied().filter(|first| *first != place);
+            let released = refusal == Some(Refusal::Released);
+            if released {
+                state.order.retain(|of| *of != place);
+            }
             ensure!(
-                earlier.is_none() || state.stopping,
+                earlier.is_none() || state.stopping || released,
                 "append {place} failed before {earlier:?} was answered"
             );
             state.pending.remove(&place);
@@ -207,7 +260,9 @@ impl Journal {
                 if let Error::Conflict { key } = error {
                     self.tally.count(Reached::Conflict);
                     let held = store.get(key).and_then(|bytes| Header::decode(bytes).ok());
-                    let ours = self.instance(instance)?.start.epoch;
+                    let state = self.instance(instance)?;
+                    let ours = state.start.epoch;
+                    state.conflicts.insert(key.clone());
                     ensure!(
                         held.is_some_and(|header| header.epoch < ours),
                         "{key} holds {held:?}, which is no conflict"
@@ -221,6 +276,7 @@ impl Journal {
                 }
                 let state = self.instance(instance)?;
                 state.rolled_back = true;
+                state.sealed.clear();
                 state.tail = state.durable;
                 Ok(())
             }
@@ -281,7 +337,11 @@ impl Journal {
         );
         for (region, told) in &state.told {
             let durable = last(&self.log, *region);
-            ensure!(*told == durable, "region {region}: {durable} is durable, told was {told}");
+            // Nobody is told that nothing of the region is left.
+            ensure!(
+                durable == EntryId::ZERO || *told == durable,
+                "region {region}: {durable} is durable, told was {told}"
+            );
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sealog_core::event::Payload;
-use sealog_core::format::{Header, Object};
+use sealog_core::format::{Header, Object, ReservedContent, SegmentMeta};
 use sealog_core::{EntryId, Key, Link, RegionId, Time};
 
 use super::{AppendFate, Checked, Journal, Place, SentObject, Violation, ensure, of};
@@ -38,7 +38,9 @@ impl Journal {
         }
         let live = self.first_live();
         let state = self.instance(instance)?;
-        ensure!(!state.stopping, "{link} was put for the first time after stop");
+        let stopping = state.stopping;
+        ensure!(!stopping || !state.last_object, "{link} was put for the first time after stop");
+        state.last_object = stopping;
         ensure!(link.epoch == state.start.epoch, "{link} is not of {}", state.start);
         ensure!(link.sequence > state.last_put, "{link} does not come after {}", state.last_put);
         ensure!(
@@ -54,7 +56,22 @@ impl Journal {
             header.boundary
         );
         (state.last_put, state.tail, state.boundary) = (link.sequence, link, header.boundary);
-        let entries = self.expect_content(instance, link, payload)?;
+        state.sealed.push_back(link);
+        let object = Object::decode(&payload.to_bytes())
+            .map_err(|error| Violation(format!("{link} was put damaged: {error}")))?;
+        let records = match object.reserved(RegionId::RELEASES) {
+            Ok(Some(ReservedContent::Releases(records))) => {
+                records.into_iter().map(|record| (record.region, record.through)).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        let entries = self.expect_content(instance, link, object)?;
+        ensure!(!stopping || entries.is_empty() && !records.is_empty(), "{link} came after stop");
+        if entries.is_empty() && records.is_empty() {
+            self.instance(instance)?.sealed.pop_back();
+            self.check_carrier(instance, now, &header)?;
+            self.instance(instance)?.sealed.push_back(link);
+        }
         let predecessor = header.predecessor;
         let sent = SentObject {
             instance,
@@ -63,10 +80,13 @@ impl Journal {
             first_attempt: now,
             last_attempt: now,
             attempts: 1,
+            boundary: header.boundary,
+            records: records.clone(),
             entries,
         };
         self.sent.insert(link, sent);
-        Ok(())
+        self.check_not_released(instance, link)?;
+        self.check_records(instance, link, &records)
     }
 
     /// A new object holds exactly the appends that come next, whole, each region's entries in
@@ -75,12 +95,11 @@ impl Journal {
         &mut self,
         instance: usize,
         link: Link,
-        payload: &Payload,
+        object: Object,
     ) -> Checked<BTreeMap<(RegionId, EntryId), Place>> {
-        let object = Object::decode(&payload.to_bytes())
-            .map_err(|error| Violation(format!("{link} was put damaged: {error}")))?;
-        let count: usize = object.segments.iter().map(|(_, entries)| entries.len()).sum();
-        ensure!(count > 0, "{link} holds no entry");
+        let user = |meta: &SegmentMeta| !meta.region.is_reserved();
+        let segments = object.segments.iter().filter(|(meta, _)| user(meta));
+        let count: usize = segments.map(|(_, entries)| entries.len()).sum();
         let mut expected: BTreeMap<RegionId, Vec<(EntryId, Bytes)>> = BTreeMap::new();
         let mut places = BTreeMap::new();
         while places.len() < count {
@@ -102,6 +121,7 @@ impl Journal {
         let holds: BTreeMap<RegionId, Vec<(EntryId, Bytes)>> = object
             .segments
             .into_iter()
+            .filter(|(meta, _)| user(meta))
             .map(|(meta, entries)| {
                 (meta.region, entries.into_iter().map(|entry| (entry.id, entry.payload)).collect())
             })
@@ -122,7 +142,7 @@ impl Journal {
     /// the oldest one, whose guard failed.
     pub(super) fn may_give_up(&self, instance: usize, now: Time, key: Option<&Key>) -> Checked {
         let state = of(&self.instances, instance)?;
-        let oldest = state.pending.first().and_then(|append| self.appends[*append].sent);
+        let oldest = state.sealed.front().copied();
         let mut sent = self.sent.iter().rev().filter(|(_, sent)| sent.instance == instance);
         let sent = sent.find(|(link, _)| match key {
             Some(key) => is_key_of(key, **link),

@@ -64,6 +64,40 @@ impl World {
         }
     }
 
+    pub(super) fn release(&mut self, who: usize, region: RegionId, in_full: bool) -> Checked {
+        let waiter = self.journal.release(who, region, in_full)?;
+        self.call(
+            who,
+            match in_full {
+                true => Event::ReleaseAll { region, waiter },
+                false => Event::Release { region, waiter },
+            },
+        )
+    }
+
+    /// Plans a read that is carried out some time later, or not at all.
+    pub(super) fn plan_read(&mut self, who: usize, region: RegionId) -> Checked {
+        let Machine::Writer(writer) = &self.instances[who].machine else { return Ok(()) };
+        if !region.is_reserved() {
+            let plan = writer.plan_read(region, EntryId::ZERO, None, 5);
+            let plan = plan.map_err(|error| Violation(format!("no plan: {error}")))?;
+            self.planned.extend(plan.segments);
+        }
+        Ok(())
+    }
+
+    /// Reads what was planned, and fails to: of an object that is gone the writer says so.
+    pub(super) fn read_planned(&mut self) -> Checked {
+        let Some(who) = self.instances.len().checked_sub(1) else { return Ok(()) };
+        for planned in std::mem::take(&mut self.planned) {
+            let Machine::Writer(_) = &self.instances[who].machine else { return Ok(()) };
+            let (segment, gone) = (planned.segment, self.store.get(&planned.key).is_none());
+            let waiter = self.journal.asks_for_verdict(who, segment, gone);
+            self.call(who, Event::SegmentReadFailed { segment, waiter })?;
+        }
+        Ok(())
+    }
+
     pub(super) fn stop(&mut self) -> Checked {
         let who = self.running()?;
         let waiter = self.journal.stop(who)?;

@@ -37,9 +37,14 @@ impl World {
                     let writer = Writer::new(self.now, *recovered);
                     self.instances[who].told = self.now;
                     self.instances[who].machine = Machine::Writer(Box::new(writer));
+                    if let Machine::Writer(writer) = &mut self.instances[who].machine {
+                        writer.set_keys_per_delete(self.keys_per_delete);
+                    }
                     let observed = self.read(who)?;
+                    self.journal.recover(start, &self.store)?;
                     self.journal.opened(&observed)?;
-                    self.journal.begin(who, start, &options)?;
+                    self.journal.recovered(&observed)?;
+                    self.journal.begin(who, self.now, start, &options)?;
                     self.call(who, Event::Watch { region: WATCHED })?;
                 }
                 OpeningEffect::Failed(error) => {
@@ -59,10 +64,16 @@ impl World {
             Error::Contended { key, .. } => {
                 self.journal.tally.count(Reached::Contended);
                 let found = self.store.get(key);
-                instance.faults || found.is_some_and(|bytes| !is_start_object_of(bytes, who))
+                // What landed late may be deleted by now, and so may what came after.
+                instance.faults || found.is_none_or(|bytes| !is_start_object_of(bytes, who))
             }
             // What does not verify is fetched once more.
-            Error::Corrupted { key, .. } => instance.damaged.get(key).is_some_and(|n| *n > 1),
+            // And what was listed may have been deleted since, and another object have landed there.
+            Error::Corrupted { key, .. } => {
+                instance.damaged.get(key).is_some_and(|n| *n > 1)
+                    || self.late.contains(key)
+                        && self.store.modified(key).is_some_and(|at| at >= instance.began)
+            }
             _ => false,
         };
         ensure!(excused, "the log does not open: {error}");
@@ -72,6 +83,10 @@ impl World {
     pub(super) fn drain_writer(&mut self, who: usize) -> Checked {
         let told = self.instances[who].told;
         let stopped_before = self.journal.is_stopped(who);
+        if let Machine::Writer(writer) = &self.instances[who].machine {
+            let indexed = writer.stats().created_objects_total;
+            self.journal.index_more(who, indexed, &self.store)?;
+        }
         loop {
             let Machine::Writer(writer) = &mut self.instances[who].machine else { return Ok(()) };
             let Some(effect) = writer.poll_effect() else { break };
@@ -80,6 +95,11 @@ impl World {
                     ensure!(!stopped_before, "after stop: {effect:?}");
                     if let StorageEffect::PutObject { key, payload, .. } = &effect {
                         self.journal.put(who, told, key, payload)?;
+                    }
+                    if let StorageEffect::DeleteObjects { keys, .. } = &effect {
+                        ensure!(keys.len() <= self.keys_per_delete, "{} keys at once", keys.len());
+                        self.journal.asks_to_delete(who, keys, &self.store, &self.late)?;
+                        self.not_being_created(who, keys)?;
                     }
                     self.request(who, effect)?;
                 }
@@ -122,6 +142,17 @@ impl World {
             ensure!(writer.is_stopped(), "stop was answered, and the writer goes on");
             ensure!(writer.next_tick().is_none(), "a stopped writer wants a tick");
             ensure!(instance.requests.is_empty(), "stopped, with requests under way");
+        }
+        Ok(())
+    }
+
+    /// Nothing is deleted while it is still being created.
+    fn not_being_created(&self, who: usize, keys: &[Key]) -> Checked {
+        let effects = self.instances[who].requests.iter().map(|request| &request.effect);
+        let creates = effects.filter(|effect| matches!(effect, StorageEffect::PutObject { .. }));
+        let creates = creates.map(StorageEffect::key);
+        for key in creates {
+            ensure!(!keys.contains(key), "{key} is being created, and is to be deleted");
         }
         Ok(())
     }

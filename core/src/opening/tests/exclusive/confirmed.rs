@@ -68,6 +68,20 @@ fn two_listings_that_do_not_agree_confirm_nothing() {
     assert_eq!(listings(&run), [0, 100, 300]);
 }
 
+/// A collection removed it, something created the key again, and that was removed as well.
+#[test]
+fn listings_that_show_different_objects_at_one_key_do_not_agree() {
+    let mut store = Store::of(history());
+    gone(&mut store, 0, 2);
+    appear(&mut store, 0, [(2, claim(2).bytes())]);
+    store.before(0, Operation::Read, key(2), |objects| {
+        objects.remove(&key(2)).unwrap();
+    });
+    let run = open(store);
+    assert_eq!(run.start_object().0.predecessor, Some(link(1, 1)));
+    assert_eq!(listings(&run)[..3], [0, 100, 300]);
+}
+
 /// It was not the second in a row: one between them fitted together.
 #[test]
 fn what_one_listing_shows_is_forgotten_when_the_next_fits_together() {
