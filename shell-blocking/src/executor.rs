@@ -123,7 +123,7 @@ impl<T> Drop for Task<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::future::{pending, ready};
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
@@ -181,6 +181,19 @@ mod tests {
         })
         .unwrap();
         assert!(told.recv().unwrap() && told.recv().unwrap());
+    }
+
+    /// The executor hands a life on by value many times.
+    #[test]
+    fn a_large_life_fits_on_the_stack() {
+        let (tell, told) = channel();
+        start("test", |_| async move {
+            let large = std::hint::black_box([1_u8; 200_000]);
+            ready(()).await;
+            tell.send(large.iter().map(|byte| u64::from(*byte)).sum::<u64>()).unwrap();
+        })
+        .unwrap();
+        assert_eq!(told.recv(), Ok(200_000));
     }
 
     #[test]

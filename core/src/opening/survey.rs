@@ -167,7 +167,10 @@ impl Survey {
                 sequence: *sequence,
                 key: survey.prefix.object_key(*sequence),
                 size: *size,
-                modified_millis: opening.shown.get(sequence).map_or(0, |shown| shown.modified_millis),
+                modified_millis: opening
+                    .shown
+                    .get(sequence)
+                    .map_or(0, |shown| shown.modified_millis),
                 header: None,
                 segments: None,
                 writer: None,

@@ -97,7 +97,7 @@ impl Append {
         let Acknowledged { progress, records, bytes, .. } = acknowledged;
         drop(progress);
         let exit = ended.map_err(|failure| {
-            failure.map(|text| format!("{text} (before it, {records} records were stored)"))
+            failure.map(|text| format!("{text} (records stored before it: {records})"))
         })?;
         stopped?;
         if !self.ids {

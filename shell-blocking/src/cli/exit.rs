@@ -88,6 +88,7 @@ fn kind_of(error: &Error) -> fn(String) -> Failure {
     match error {
         Error::InvalidOptions { .. }
         | Error::InvalidRegion { .. }
+        | Error::Released { .. }
         | Error::AppendTooLarge { .. }
         | Error::Missing { .. } => Failure::Usage,
         Error::Corrupted { .. } => Failure::Damage,

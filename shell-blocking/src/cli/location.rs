@@ -5,6 +5,7 @@ use sealog_blocking::{Error, Options, Reader};
 use sealog_shell::{Location, environment, open_local, open_url, read_local, read_url};
 
 use crate::cli::exit::Failure;
+use crate::cli::progress::Progress;
 
 /// The location of a log.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +27,7 @@ impl At {
     pub(crate) fn reader(&self) -> Result<Reader, Failure> {
         let Location { store, prefix } = self.existing()?;
         let options = Options { must_exist: true, ..Options::default() };
+        let _progress = Progress::waiting("opening the log");
         Reader::open(store, prefix.as_str(), options).map_err(|error| self.failed(error))
     }
 

@@ -8,6 +8,7 @@ use sealog_blocking::{AckMode, OnCorruptedSegment, Options, Wal};
 
 use crate::cli::exit::Failure;
 use crate::cli::location::At;
+use crate::cli::progress::Progress;
 
 /// Durations are written as 100ms, 2s or 1h, sizes as 8MiB or in bytes.
 #[derive(Args, Clone, Debug)]
@@ -101,6 +102,7 @@ impl LogOptions {
         options.validate()?;
         show_notices();
         let location = at.open(options.must_exist)?;
+        let _progress = Progress::waiting("opening the log");
         Wal::open(location.store, location.prefix.as_str(), options)
             .map_err(|error| at.failed(error))
     }

@@ -12,11 +12,19 @@ impl Progress {
     pub(crate) fn bytes(of: Option<u64>) -> Progress {
         let bar = match of {
             Some(all) => ProgressBar::new(all).with_style(style(
-                "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+                "{bar:40} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
             )),
             None => ProgressBar::no_length()
                 .with_style(style("{spinner} {binary_bytes} {binary_bytes_per_sec} {elapsed}")),
         };
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress(bar)
+    }
+
+    /// Of what has no measure; `what` says what it is.
+    pub(crate) fn waiting(what: &'static str) -> Progress {
+        let bar = ProgressBar::new_spinner().with_message(what);
+        bar.set_style(style("{spinner} {msg} {elapsed}"));
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress(bar)
     }

@@ -2,6 +2,7 @@
 //! common with the tokio shell is tested over both, in the crate `sealog-tests`.
 
 mod anywhere;
+mod looking;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 mod told;
 mod waiting;

@@ -60,7 +60,7 @@ fn a_line_without_a_region_is_named_and_what_stood_before_it_is_stored() {
     let err = ran.failed(2);
     assert!(err.contains("line 2 of standard input"), "{err}");
     assert!(err.contains("\"three\""), "{err}");
-    assert!(err.contains("before it, 1 records were stored"), "{err}");
+    assert!(err.contains("records stored before it: 1"), "{err}");
     assert_eq!(texts(&log, 3), ["3\tgood"]);
 }
 

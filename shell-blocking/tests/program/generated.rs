@@ -1,6 +1,7 @@
-//! What is generated from the arguments: help, completions, man pages.
+//! What is generated from the arguments: help, completions, man pages; and colours.
 
-use crate::program::run;
+use crate::logs::lived_in;
+use crate::program::{Ran, command, run, start};
 
 const COMMANDS: &[&str] =
     &["append", "completions", "demo", "held", "man", "read", "regions", "replay"];
@@ -42,5 +43,24 @@ fn the_bash_completions_are_a_script_that_bash_takes() {
     // Where there is no bash, nobody needs them.
     if let Ok(checked) = checked {
         assert!(checked.status.success(), "{checked:?}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_and_off_with_no_color() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    lived_in(&log);
+    let with = |variables: &[(&str, &str)], log: &str| {
+        let mut command = command(["regions", log]);
+        command.envs(variables.iter().copied());
+        let ran = Ran::of(start(command), b"");
+        (ran.out + &ran.err).contains('\u{1b}')
+    };
+    // Of a table, and of an error.
+    for log in [log.to_str().unwrap(), parent.path().to_str().unwrap()] {
+        assert!(!with(&[], log));
+        assert!(with(&[("CLICOLOR_FORCE", "1")], log));
+        assert!(!with(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], log));
     }
 }

@@ -3,17 +3,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_blocking::Wal;
-use sealog_core::{EntryId, Epoch, Error, Hole, Options, RegionId, RegionInfo, Stats, WriteError};
-use sealog_shell::ReadItem;
+use sealog_blocking::{Reader, Wal};
+use sealog_core::{
+    EntryId, Epoch, Error, HeldBy, Hole, Link, Options, RegionId, RegionInfo, ReplayFilter, Stats,
+    WriteError,
+};
+use sealog_shell::{ReadItem, ReplayItem};
 
-use super::{Log, Pending};
+use super::{Items, Log, Pending};
 
 /// A log of the blocking shell.
 #[derive(Clone, Debug)]
 pub struct Blocking(Wal);
 
 impl Log for Blocking {
+    type Reader = BlockingReader;
+
     fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error> {
         Wal::open(store, prefix, options).map(Blocking)
     }
@@ -48,12 +53,24 @@ impl Log for Blocking {
         self.0.read(region, from).collect()
     }
 
+    fn replay(&self, filter: ReplayFilter) -> Vec<Result<ReplayItem, Error>> {
+        self.0.replay(filter).collect()
+    }
+
     fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         self.0.wait_durable(region, id)
     }
 
     fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         self.0.obsolete(region, id)
+    }
+
+    fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        self.0.release(region)
+    }
+
+    fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        self.0.release_all(region)
     }
 
     fn latest(&self, region: RegionId) -> Result<EntryId, Error> {
@@ -66,6 +83,10 @@ impl Log for Blocking {
 
     fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         self.0.regions()
+    }
+
+    fn held_by(&self) -> Result<HeldBy, Error> {
+        self.0.held_by()
     }
 
     fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error> {
@@ -94,5 +115,51 @@ impl Log for Blocking {
 
     fn options(&self) -> &Options {
         self.0.options()
+    }
+}
+
+/// A reader of the blocking shell.
+#[derive(Clone, Debug)]
+pub struct BlockingReader(Reader);
+
+impl super::Reader for BlockingReader {
+    fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error> {
+        Reader::open(store, prefix, options).map(BlockingReader)
+    }
+
+    fn open_local(directory: &Path, options: Options) -> Result<Self, Error> {
+        Reader::open_local(directory, options).map(BlockingReader)
+    }
+
+    fn open_url(url: &str, options: Options) -> Result<Self, Error> {
+        Reader::open_url(url, options).map(BlockingReader)
+    }
+
+    fn refresh(&self) -> Result<(), Error> {
+        self.0.refresh()
+    }
+
+    fn read(&self, region: RegionId, from: EntryId) -> Items<ReadItem> {
+        Box::new(self.0.read(region, from))
+    }
+
+    fn replay(&self, filter: ReplayFilter) -> Items<ReplayItem> {
+        Box::new(self.0.replay(filter))
+    }
+
+    fn regions(&self) -> Vec<RegionInfo> {
+        self.0.regions()
+    }
+
+    fn held_by(&self) -> HeldBy {
+        self.0.held_by()
+    }
+
+    fn durable(&self, region: RegionId) -> EntryId {
+        self.0.durable(region)
+    }
+
+    fn tip(&self) -> Option<Link> {
+        self.0.tip()
     }
 }

@@ -12,15 +12,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_core::{EntryId, Epoch, Error, Hole, Options, RegionId, RegionInfo, Stats, WriteError};
-use sealog_shell::ReadItem;
+use sealog_core::{
+    EntryId, Epoch, Error, HeldBy, Hole, Link, Options, RegionId, RegionInfo, ReplayFilter, Stats,
+    WriteError,
+};
+use sealog_shell::{ReadItem, ReplayItem};
 
-pub use blocking::Blocking;
+pub use blocking::{Blocking, BlockingReader};
 pub use stage::Stage;
-pub use tokio::Tokio;
+pub use tokio::{Tokio, TokioReader};
 
 /// A handle of a log, over one of the shells.
 pub trait Log: Clone + Send + Sync + Sized + 'static {
+    /// What reads a log of this shell.
+    type Reader: Reader;
     /// `Wal::open`.
     fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error>;
     /// `Wal::open_local`.
@@ -37,16 +42,24 @@ pub trait Log: Clone + Send + Sync + Sized + 'static {
     fn append_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Result<Vec<EntryId>, WriteError>;
     /// All that `Wal::read` yields.
     fn read(&self, region: RegionId, from: EntryId) -> Vec<Result<ReadItem, Error>>;
+    /// All that `Wal::replay` yields.
+    fn replay(&self, filter: ReplayFilter) -> Vec<Result<ReplayItem, Error>>;
     /// `Wal::wait_durable`.
     fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error>;
     /// `Wal::obsolete`.
     fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error>;
+    /// `Wal::release`.
+    fn release(&self, region: RegionId) -> Result<(), WriteError>;
+    /// `Wal::release_all`.
+    fn release_all(&self, region: RegionId) -> Result<(), WriteError>;
     /// `Wal::latest`.
     fn latest(&self, region: RegionId) -> Result<EntryId, Error>;
     /// `Wal::durable`.
     fn durable(&self, region: RegionId) -> Result<EntryId, Error>;
     /// `Wal::regions`.
     fn regions(&self) -> Result<Vec<RegionInfo>, Error>;
+    /// `Wal::held_by`.
+    fn held_by(&self) -> Result<HeldBy, Error>;
     /// `Wal::holes`.
     fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error>;
     /// `Wal::stats`.
@@ -62,6 +75,33 @@ pub trait Log: Clone + Send + Sync + Sized + 'static {
     /// `Wal::options`.
     fn options(&self) -> &Options;
 }
+
+/// A handle that reads, over one of the shells.
+pub trait Reader: Clone + Send + Sync + Sized + 'static {
+    /// `Reader::open`.
+    fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error>;
+    /// `Reader::open_local`.
+    fn open_local(directory: &Path, options: Options) -> Result<Self, Error>;
+    /// `Reader::open_url`.
+    fn open_url(url: &str, options: Options) -> Result<Self, Error>;
+    /// `Reader::refresh`.
+    fn refresh(&self) -> Result<(), Error>;
+    /// `Reader::read`.
+    fn read(&self, region: RegionId, from: EntryId) -> Items<ReadItem>;
+    /// `Reader::replay`.
+    fn replay(&self, filter: ReplayFilter) -> Items<ReplayItem>;
+    /// `Reader::regions`.
+    fn regions(&self) -> Vec<RegionInfo>;
+    /// `Reader::held_by`.
+    fn held_by(&self) -> HeldBy;
+    /// `Reader::durable`.
+    fn durable(&self, region: RegionId) -> EntryId;
+    /// `Reader::tip`.
+    fn tip(&self) -> Option<Link>;
+}
+
+/// What a read yields, one by one.
+pub type Items<T> = Box<dyn Iterator<Item = Result<T, Error>> + Send>;
 
 /// Waits for what was submitted. Holds no handle of the log.
 pub type Pending<T> = Box<dyn FnOnce() -> Result<T, WriteError> + Send>;
@@ -113,6 +153,19 @@ list! { ($)
         with_must_exist_a_prefix_without_a_log_is_missing_and_stays_empty
         a_url_that_names_no_log_is_refused
     }
+    beside {
+        a_reader_sees_what_was_acknowledged_before_it_looked_and_writes_nothing
+        a_refresh_costs_one_listing_and_reads_of_what_is_new
+        a_reader_of_nothing_is_empty_or_missing_and_makes_no_directory
+        reads_of_a_reader_end_where_it_saw_the_end
+        reads_go_on_over_a_collection_at_the_cost_of_one_listing
+        replays_go_on_over_a_collection_at_the_cost_of_one_listing
+        an_object_that_is_lost_fails_the_read
+        a_refresh_that_fails_leaves_what_was_seen
+        a_damaged_segment_is_a_hole_for_a_reader_too
+        a_reader_has_options_like_a_log
+        a_read_outlives_the_handle_that_it_came_from
+    }
     ending {
         stop_answers_every_caller_alike_and_reads_go_on
         stop_fails_what_is_not_under_way_and_is_not_held_up_by_it
@@ -134,6 +187,22 @@ list! { ($)
         a_damaged_segment_is_a_hole_in_its_place
         a_damaged_segment_fails_the_read_if_that_is_wanted
         a_failed_fetch_is_the_last_item_and_the_next_read_begins_anew
+    }
+    releasing {
+        what_is_released_stays_hidden_and_what_comes_later_is_seen
+        a_region_that_is_released_in_full_takes_nothing_more
+        a_release_covers_the_appends_that_were_submitted_before_it
+        a_release_of_nothing_costs_nothing
+        a_release_that_fails_is_stored_with_the_next_object
+        a_release_that_was_not_taken_says_so
+        what_holds_the_log_is_named_and_lets_go
+    }
+    replaying {
+        a_replay_gives_each_region_from_where_it_is_wanted_with_one_request_per_object
+        a_long_replay_is_planned_page_by_page
+        a_replay_leaves_out_what_is_obsolete_or_released
+        a_damaged_segment_is_a_hole_in_its_replay
+        a_replay_of_a_reserved_region_is_refused
     }
     round_trip {
         what_was_acknowledged_is_read_back_after_a_crash_and_after_a_stop
@@ -184,6 +253,15 @@ fn entries<L: Log>(log: &L, region: RegionId) -> Vec<(EntryId, Bytes)> {
 
 fn payloads<L: Log>(log: &L, region: RegionId) -> Vec<Bytes> {
     entries(log, region).into_iter().map(|(_, payload)| payload).collect()
+}
+
+/// What a read yielded, without what is read.
+fn texts(items: impl IntoIterator<Item = Result<ReadItem, Error>>) -> Vec<Bytes> {
+    let text = |item| match item {
+        Ok(ReadItem::Entry(entry)) => entry.payload,
+        other => panic!("{other:?}"),
+    };
+    items.into_iter().map(text).collect()
 }
 
 /// Submits the numbers below `count` to region A, one entry each.

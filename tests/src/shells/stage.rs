@@ -104,6 +104,19 @@ impl Stage {
         keys
     }
 
+    /// Waits until no more than so many objects are there.
+    pub(super) fn wait_until_collected(&self, left: usize) {
+        while self.keys().len() > left {
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Loses an object, as an accident would.
+    pub(super) fn lose(&self, sequence: u64) {
+        let key = Path::from(format!("{PREFIX}/objects/{sequence:020}.wal"));
+        self.0.inner.delete(&key).now_or_never().unwrap().unwrap();
+    }
+
     /// Damages the payload of the first entry of an object, which holds one region.
     pub(super) fn damage(&self, sequence: u64) {
         let key = Path::from(format!("{PREFIX}/objects/{sequence:020}.wal"));

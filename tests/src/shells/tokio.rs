@@ -2,14 +2,17 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use object_store::ObjectStore;
-use sealog_core::{EntryId, Epoch, Error, Hole, Options, RegionId, RegionInfo, Stats, WriteError};
-use sealog_shell::ReadItem;
-use sealog_tokio::Wal;
+use sealog_core::{
+    EntryId, Epoch, Error, HeldBy, Hole, Link, Options, RegionId, RegionInfo, ReplayFilter, Stats,
+    WriteError,
+};
+use sealog_shell::{ReadItem, ReplayItem};
+use sealog_tokio::{Reader, Wal};
 use tokio::runtime::Runtime;
 
-use super::{Log, Pending};
+use super::{Items, Log, Pending};
 
 /// A log of the tokio shell, in a runtime that all of them share.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 impl Log for Tokio {
+    type Reader = TokioReader;
+
     fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error> {
         wait(Wal::open(store, prefix, options)).map(Tokio)
     }
@@ -56,12 +61,24 @@ impl Log for Tokio {
         wait(self.0.read(region, from).collect())
     }
 
+    fn replay(&self, filter: ReplayFilter) -> Vec<Result<ReplayItem, Error>> {
+        wait(self.0.replay(filter).collect())
+    }
+
     fn wait_durable(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         wait(self.0.wait_durable(region, id))
     }
 
     fn obsolete(&self, region: RegionId, id: EntryId) -> Result<(), Error> {
         wait(self.0.obsolete(region, id))
+    }
+
+    fn release(&self, region: RegionId) -> Result<(), WriteError> {
+        wait(self.0.release(region))
+    }
+
+    fn release_all(&self, region: RegionId) -> Result<(), WriteError> {
+        wait(self.0.release_all(region))
     }
 
     fn latest(&self, region: RegionId) -> Result<EntryId, Error> {
@@ -74,6 +91,10 @@ impl Log for Tokio {
 
     fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
         wait(self.0.regions())
+    }
+
+    fn held_by(&self) -> Result<HeldBy, Error> {
+        wait(self.0.held_by())
     }
 
     fn holes(&self, region: RegionId) -> Result<Vec<Hole>, Error> {
@@ -102,5 +123,62 @@ impl Log for Tokio {
 
     fn options(&self) -> &Options {
         self.0.options()
+    }
+}
+
+/// A reader of the tokio shell, in the runtime that the logs are in.
+#[derive(Clone, Debug)]
+pub struct TokioReader(Reader);
+
+impl super::Reader for TokioReader {
+    fn open(store: Arc<dyn ObjectStore>, prefix: &str, options: Options) -> Result<Self, Error> {
+        wait(Reader::open(store, prefix, options)).map(TokioReader)
+    }
+
+    fn open_local(directory: &Path, options: Options) -> Result<Self, Error> {
+        wait(Reader::open_local(directory, options)).map(TokioReader)
+    }
+
+    fn open_url(url: &str, options: Options) -> Result<Self, Error> {
+        wait(Reader::open_url(url, options)).map(TokioReader)
+    }
+
+    fn refresh(&self) -> Result<(), Error> {
+        wait(self.0.refresh())
+    }
+
+    fn read(&self, region: RegionId, from: EntryId) -> Items<ReadItem> {
+        Box::new(Waiting(self.0.read(region, from)))
+    }
+
+    fn replay(&self, filter: ReplayFilter) -> Items<ReplayItem> {
+        Box::new(Waiting(self.0.replay(filter)))
+    }
+
+    fn regions(&self) -> Vec<RegionInfo> {
+        self.0.regions()
+    }
+
+    fn held_by(&self) -> HeldBy {
+        self.0.held_by()
+    }
+
+    fn durable(&self, region: RegionId) -> EntryId {
+        self.0.durable(region)
+    }
+
+    fn tip(&self) -> Option<Link> {
+        self.0.tip()
+    }
+}
+
+/// A stream whose items are waited for.
+struct Waiting<S>(S);
+
+impl<S: Stream + Unpin> Iterator for Waiting<S> {
+    type Item = S::Item;
+
+    fn next(&mut self) -> Option<S::Item> {
+        wait(self.0.next())
     }
 }
