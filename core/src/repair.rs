@@ -6,7 +6,7 @@
 //! holds what of the damaged one verifies and stands where that one stood, or, where nobody knows
 //! where that was, stands only in the way. It is the one thing that ever replaces a key.
 //!
-//! Nothing here touches a store. A shell takes a [`Survey`] and the object's bytes, plans a
+//! Nothing here touches a store. A shell takes a [`Survey`](crate::Survey) and the object's bytes, plans a
 //! [`Repair`], says what it gives up and asks. Then, while no [sign of a writer](signs) is seen, it
 //! copies each object that is replaced to [where it is kept](crate::Prefix::quarantine_key), and
 //! puts the replacements in the order of [`Repair::replacements`]: the damaged object comes last,
@@ -23,9 +23,6 @@ use crate::event::Payload;
 use crate::format::{Header, SegmentMeta, WriterRecord};
 use crate::key::Key;
 use crate::types::{EntryId, Link, ObjectSeq, RegionId};
-
-#[cfg(doc)]
-use crate::opening::Survey;
 
 pub use plan::{likely_behind, likely_header};
 pub use salvage::Salvage;

@@ -159,8 +159,9 @@ fn judged(sequence: ObjectSeq, named: Header) -> Result<Header, Refused> {
 }
 
 fn survey_table_is_lost(survey: &Survey, sequence: ObjectSeq) -> bool {
-    let lost = |object: &SurveyedObject| object.segments.is_none() && object.sequence == sequence;
-    survey.objects.iter().any(lost)
+    let place = survey.objects.binary_search_by_key(&sequence, |object| object.sequence);
+    let object = place.ok().and_then(|place| survey.objects.get(place));
+    object.is_some_and(|object| object.segments.is_none())
 }
 
 /// An object as a history sees it.

@@ -1,6 +1,5 @@
 //! `sealog quarantine`: an operator's repair of an object.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::cli::verify;
 
 /// Replace an object that does not verify by what of it does, after asking
 ///
-/// An opening fails while an object does not verify. This copies it to <prefix>/quarantine/, and puts
+/// An opening fails while an object does not verify. This copies it to PREFIX/quarantine/, and puts
 /// in its place an object with the same sequence, epoch, predecessor and boundary that holds the
 /// segments that verify. It says first which regions and ids that gives up, and asks.
 ///
@@ -100,7 +99,7 @@ impl Quarantine {
         if !self.yes && !is_confirmed()? {
             return Err(Failure::usage("not confirmed: nothing was changed"));
         }
-        self.carry_out(&surveyed, &repair, (sequence, bytes))?;
+        self.carry_out(&surveyed, &repair)?;
         let after = surveyed.again()?;
         if output.format() == Format::Table {
             output.line(format!(
@@ -177,28 +176,20 @@ impl Quarantine {
     }
 
     /// Keeps everything that is replaced before anything is; looks for a writer after that, since the
-    /// copies tell the store's time.
-    fn carry_out(
-        &self,
-        surveyed: &Surveyed,
-        repair: &Repair,
-        damaged: (ObjectSeq, Bytes),
-    ) -> Result<(), Failure> {
+    /// copies tell the store's time. One object at a time is in memory.
+    fn carry_out(&self, surveyed: &Surveyed, repair: &Repair) -> Result<(), Failure> {
         let Surveyed { location, survey, time_limit, .. } = surveyed;
-        let mut stands = BTreeMap::from([damaged]);
+        let mut replaced = Vec::new();
+        let mut store_time = None;
         for replacement in &repair.replacements {
             let sequence = replacement.sequence;
             let object = survey.objects.iter().find(|object| object.sequence == sequence);
-            if let (Some(object), false) = (object, stands.contains_key(&sequence)) {
-                let bytes = surveyed.fetch(object)?.ok_or_else(|| meanwhile(&object.key))?;
-                stands.insert(sequence, bytes);
-            }
-        }
-        let mut store_time = None;
-        for (sequence, bytes) in &stands {
-            let key = location.prefix.quarantine_key(*sequence, bytes);
-            store_time =
-                store_time.max(Some(keep(location.store.clone(), &key, bytes, *time_limit)?));
+            let object = object.ok_or_else(|| meanwhile(&replacement.key))?;
+            let bytes = surveyed.fetch(object)?.ok_or_else(|| meanwhile(&object.key))?;
+            let kept_as = location.prefix.quarantine_key(sequence, &bytes);
+            let kept = keep(location.store.clone(), &kept_as, &bytes, *time_limit)?;
+            store_time = store_time.max(Some(kept));
+            replaced.push((object, replacement, kept_as));
         }
         if let Some(sign) = signs(survey, &surveyed.again()?, store_time, self.quiet_for) {
             return Err(Failure::Store(format!(
@@ -206,10 +197,13 @@ impl Quarantine {
                  log; if none runs, wait, or lower --quiet-for"
             )));
         }
-        for replacement in &repair.replacements {
-            let bytes =
-                stands.get(&replacement.sequence).ok_or_else(|| meanwhile(&replacement.key))?;
-            replace(location.store.clone(), bytes, replacement, *time_limit)?;
+        for (object, replacement, kept_as) in replaced {
+            let bytes = surveyed.fetch(object)?.ok_or_else(|| meanwhile(&object.key))?;
+            // Its name tells the bytes.
+            if location.prefix.quarantine_key(object.sequence, &bytes) != kept_as {
+                return Err(meanwhile(&object.key));
+            }
+            replace(location.store.clone(), &bytes, replacement, *time_limit)?;
         }
         Ok(())
     }
@@ -217,7 +211,7 @@ impl Quarantine {
 
 fn meanwhile(key: &Key) -> Failure {
     Failure::Store(format!(
-        "{key} was deleted meanwhile: a writer is at work. Nothing was replaced"
+        "{key} was changed meanwhile, and not by this command: a writer is at work"
     ))
 }
 
