@@ -15,6 +15,7 @@
 
 mod aim;
 mod claim;
+mod doubt;
 mod examine;
 mod look;
 mod objects;
@@ -46,6 +47,7 @@ use crate::types::{Link, ObjectSeq, Time};
 
 use aim::Steps;
 use claim::Claim;
+use doubt::Doubt;
 use examine::{Examination, Examined};
 use look::Look;
 use recover::{Recovery, Selected, Setback};
@@ -112,6 +114,8 @@ enum Phase {
     Listing,
     /// Steps 1 and 2.
     Examining(Examination),
+    /// An object does not verify: is it the one that was listed?
+    Doubting(Box<Doubt>),
     /// Section 12, rule 2; then the listing comes again.
     Claiming(Claim),
     /// Steps 3 to 5 are done but for release records that are still read.
@@ -257,6 +261,9 @@ impl<T: Steps> Opening<T> {
                     Err(error) => self.read_failed(request, error),
                 }
             }
+            (Phase::Doubting(_), StorageAnswer::ReadBackResult { result, .. }) => {
+                self.doubted(request, result);
+            }
             (_, answer) => T::answered(self, request, answer),
         }
     }
@@ -362,8 +369,9 @@ impl<T: Steps> Opening<T> {
     /// Selects history, unless that ends the listing.
     fn select(&mut self, examination: Examination) -> Option<Selected> {
         let found = examination.finish();
-        if let Some(error) = found.damage(&self.prefix) {
-            self.fail(error);
+        if let Some(doubt) = found.damage(&self.prefix) {
+            self.known = found.objects;
+            self.doubt(doubt);
             return None;
         }
         let selected = Selected::new(&self.prefix, &found);

@@ -9,6 +9,7 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
+use super::doubt::Doubt;
 use super::requests::{Purpose, Request, Requests};
 use crate::error::{DecodeError, Error, Part};
 use crate::format::{
@@ -189,7 +190,10 @@ impl Examination {
         let judged = if self.thorough {
             running.judge_thoroughly(sequence, size)
         } else {
-            running.judge(sequence, size).map_err(|error| Box::new(error.into()))
+            running.judge(sequence, size).map_err(|error| {
+                let header = Header::decode(&running.head).ok();
+                Box::new(Damaged { header, ..error.into() })
+            })
         };
         match judged {
             Ok(Judged::Verified(object)) => {
@@ -219,11 +223,12 @@ impl Examination {
 }
 
 impl Found {
-    /// What the opening is to be failed with: the lowest object that does not verify.
-    pub(super) fn damage(&self, prefix: &Prefix) -> Option<Error> {
+    /// The lowest object that does not verify, and what the opening is to be failed with then.
+    pub(super) fn damage(&self, prefix: &Prefix) -> Option<Doubt> {
         let (sequence, damaged) = self.damaged.first_key_value()?;
         let error = damaged.problems.first()?.clone();
-        Some(Error::corrupted(prefix.object_key(*sequence), error))
+        let error = Error::corrupted(prefix.object_key(*sequence), error);
+        Some(Doubt { sequence: *sequence, header: damaged.header, error })
     }
 }
 

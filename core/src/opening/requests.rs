@@ -48,6 +48,8 @@ pub(super) enum Purpose {
     Piece(ObjectSeq, Piece),
     Releases(ObjectSeq),
     Claim,
+    /// An object that does not verify.
+    Doubt,
     /// The start object, and whatever stands at its key.
     Start,
     /// An object that came in between.

@@ -155,6 +155,15 @@ mod tests {
     }
 
     #[test]
+    fn a_location_is_shown_without_its_secrets() {
+        let shown =
+            |location: &str| At { location: location.into(), store: Vec::new() }.shown().to_owned();
+        assert_eq!(shown("s3://key:secret@bucket/log?token=x"), "bucket/log");
+        assert_eq!(shown("s3://bucket/log"), "s3://bucket/log");
+        assert_eq!(shown("logs/what?/a@b"), "logs/what?/a@b");
+    }
+
+    #[test]
     fn a_setting_has_a_key_and_a_value() {
         assert_eq!(setting("A=b=c"), Ok(("a".into(), "b=c".into())));
         assert!(setting("a").is_err());

@@ -1,10 +1,11 @@
 //! `sealog append`.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use sealog_blocking::{EntryId, Options, ReadItem, RegionId, Wal};
 
-use crate::program::{run, run_with};
+use crate::program::{command, run, run_with, start};
 
 /// The entries of a region, read with the library.
 fn stored(directory: &Path, region: u64) -> Vec<(u64, String)> {
@@ -109,4 +110,83 @@ fn a_location_that_is_no_directory_is_a_failure_of_the_store() {
     std::fs::write(&file, "taken").unwrap();
     let err = run(["append", file.to_str().unwrap(), "--region=1"]).failed(3);
     assert!(err.contains(file.to_str().unwrap()), "{err}");
+}
+
+#[test]
+fn a_writer_that_loses_the_log_says_so_and_what_it_acknowledged_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    let log_name = log.to_str().unwrap();
+    let mut first = start(command(["append", log_name, "--region=1", "--ids"]));
+    let mut feed = first.stdin.take().unwrap();
+    let mut printed = BufReader::new(first.stdout.take().unwrap()).lines();
+    feed.write_all(b"one\n").unwrap();
+    let id = printed.next().unwrap().unwrap();
+
+    run_with(["append", log_name, "--region=1"], b"two\n").good();
+    feed.write_all(b"three\n").unwrap();
+    assert!(printed.next().is_none());
+    drop(feed);
+    let ended = first.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3));
+    let err = String::from_utf8(ended.stderr).unwrap();
+    assert!(err.contains("has lost the log to"), "{err}");
+    assert!(err.ends_with("(records stored before it: 1)\n"), "{err}");
+    let stored = stored(&log, 1);
+    assert_eq!(id, format!("1 {}", stored[0].0));
+    assert_eq!([&stored[0].1, &stored[1].1], ["one", "two"]);
+    assert_eq!(stored.len(), 2);
+}
+
+#[test]
+fn what_is_acknowledged_on_admission_is_stored_when_the_program_ends() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let arguments = ["append", log.to_str().unwrap(), "--region=1", "--ids", "--ack-mode=enqueued"];
+    let out = run_with(arguments, lines.as_bytes()).good();
+    let stored = stored(&log, 1);
+    let printed: String = stored.iter().map(|(id, _)| format!("1 {id}\n")).collect();
+    assert_eq!(out, printed);
+    let texts: String = stored.iter().map(|(_, text)| format!("{text}\n")).collect();
+    assert_eq!(texts, lines);
+}
+
+#[test]
+fn a_directory_and_its_url_are_the_same_log_and_memory_is_one_too() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    let url = format!("file://{}", log.display());
+    run_with(["append", &url, "--region=1"], b"one\n").good();
+    run_with(["append", log.to_str().unwrap(), "--region=1"], b"two\n").good();
+    assert_eq!(run(["read", &url, "--region=1", "--lines"]).good(), "one\ntwo\n");
+    let out = run_with(["append", "memory:///a", "--region=1", "--ids"], b"one\n").good();
+    assert_eq!(out, "1 1048577\n");
+    // It ended with the program.
+    assert!(run(["regions", "memory:///a"]).failed(2).contains("no log at memory:///a"));
+}
+
+#[test]
+fn numbers_above_2_to_the_53_are_numbers_all_the_same() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    let (log, last) = (log.to_str().unwrap(), u64::MAX - 16);
+    let region = format!("--region={last}");
+    let out = run_with(["append", log, &region, "--ids", "--format=json"], b"x").good();
+    assert_eq!(out, format!("{{\"region\":{last},\"id\":1048577}}\n"));
+    let out = run(["read", log, &region, "--format=json"]).good();
+    assert_eq!(out, format!("{{\"region\":{last},\"id\":1048577,\"payload\":\"eA==\"}}\n"));
+}
+
+#[test]
+fn a_region_that_was_released_in_full_takes_nothing() {
+    let parent = tempfile::tempdir().unwrap();
+    let log = parent.path().join("log");
+    let wal = Wal::open_local(&log, Options::default()).unwrap();
+    wal.append_batch(vec![(RegionId(1), "one".into()), (RegionId(2), "two".into())]).unwrap();
+    wal.release_all(RegionId(1)).unwrap();
+    wal.stop().unwrap();
+    let ran = run_with(["append", log.to_str().unwrap(), "--region=1"], b"more\n");
+    assert!(ran.failed(2).contains("region 1"));
+    assert_eq!(texts(&log, 2), ["two"]);
 }

@@ -33,8 +33,6 @@ pub(crate) struct Setup {
     pub(crate) deletes: bool,
     /// Whether idle writers put objects that carry the boundary.
     pub(crate) carriers: bool,
-    /// Whether what was created again after a listing counts as gone.
-    pub(crate) created_again_is_gone: bool,
 }
 
 impl Setup {

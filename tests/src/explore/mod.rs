@@ -68,10 +68,6 @@ pub struct Configuration {
     pub deletes: bool,
     /// Whether an idle writer puts an object that carries its boundary.
     pub carriers: bool,
-    /// Whether an object that was created under the key of another, which was deleted after a
-    /// listing showed it, counts as gone for the reads that follow that listing, when its size tells
-    /// it from the other. Openings do not see to that themselves.
-    pub created_again_is_gone: bool,
     /// `fence_retention`. All objects are of the same age, so this is all or nothing.
     pub fence_retention: Duration,
     /// Which instance dies at the end of its opening. Everywhere an instance may stop at any time
@@ -101,7 +97,6 @@ impl Configuration {
             obsoletes: 0,
             deletes: false,
             carriers: false,
-            created_again_is_gone: true,
             fence_retention: Duration::MAX,
             dies_opening: None,
             retry_for: Duration::ZERO,
@@ -131,7 +126,6 @@ impl Configuration {
             floors: self.floors > 0,
             deletes: self.deletes,
             carriers: self.carriers,
-            created_again_is_gone: self.created_again_is_gone,
         };
         let Configuration { failures, lists, listing, floors, floor_by, obsoletes, .. } = *self;
         let allowance = Allowance { failures, lists, listing, floors, floor_by, obsoletes };

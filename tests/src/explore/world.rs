@@ -249,14 +249,16 @@ impl World {
         }
     }
 
-    /// What a read finds. An opening fetches small objects whole, as large as they were listed.
+    /// What a read finds. An opening fetches small objects whole, as large as they were listed; of one
+    /// that is smaller by now, the short body is a failed fetch, which is repeated: it counts as
+    /// gone here, where no time passes.
     fn found_by(&self, read: &What, store: SetId) -> Option<ObjectId> {
         let What::Read { sequence, fetch, .. } = read else { panic!("no read: {read:?}") };
-        let as_listed = |id: &ObjectId| {
+        let is_whole = |id: &ObjectId| {
             let size = self.objects.get(*id).bytes.len() as u64;
-            !self.setup.created_again_is_gone || fetch.is_none_or(|(_, end)| end == size)
+            fetch.is_none_or(|(_, end)| end <= size)
         };
-        self.objects.at(store, *sequence).filter(as_listed)
+        self.objects.at(store, *sequence).filter(is_whole)
     }
 
     fn delete(

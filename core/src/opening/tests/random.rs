@@ -224,6 +224,7 @@ fn phase<T: Aim>(opening: &Opening<T>) -> &'static str {
     match opening.phase {
         Phase::Listing => "listing",
         Phase::Examining(_) => "examining",
+        Phase::Doubting(_) => "doubting",
         Phase::Claiming(_) => "claiming",
         Phase::Recovering(_) => "recovering",
         Phase::Starting(_) => "starting",

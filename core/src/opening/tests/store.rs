@@ -445,7 +445,7 @@ impl<T: Ending> Run<T> {
 
     /// Whether it asked for nothing that changes what is stored, or looks at a key for a put.
     pub(super) fn only_read(&self) -> bool {
-        let reads = [Operation::List, Operation::Read];
+        let reads = [Operation::List, Operation::Read, Operation::ReadBack];
         self.asked.iter().all(|(_, effect)| reads.contains(&operation_of(effect)))
     }
 

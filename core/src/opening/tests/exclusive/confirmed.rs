@@ -143,3 +143,42 @@ fn what_does_not_verify_is_damage_at_once() {
     assert!(matches!(run.failed(), Error::Corrupted { part: Part::Header, .. }));
     assert_eq!((listings(&run).len(), run.reads(1).len()), (1, 2));
 }
+
+/// Between the listing and the read of object 1 a collection deletes it, and another opening's claim
+/// comes to its key, which is larger: what is read by the listed size does not verify.
+#[test]
+fn what_came_to_a_key_after_it_was_listed_is_not_damage() {
+    let log =
+        || [make(0, 1).writer("a"), make(1, 1).after(0, 1), make(2, 1).after(1, 1).boundary(2)];
+    for deleted_again in [false, true] {
+        let mut store = Store::of(log());
+        let mut opening = Opening::read_only(BEGAN, prefix(), Options::default()).unwrap();
+        let (mut now, mut asked) = (BEGAN, Vec::new());
+        let view = loop {
+            let Some(effect) = opening.poll_effect() else {
+                now = opening.next_tick().expect("it goes on");
+                opening.handle(now, OpeningEvent::Tick);
+                continue;
+            };
+            match effect {
+                OpeningEffect::Storage(effect) => {
+                    asked.push(operation_of(&effect));
+                    if asked.len() == 2 {
+                        store.objects.insert(key(1), claim(1).bytes());
+                    }
+                    if deleted_again && asked.last() == Some(&Operation::ReadBack) {
+                        store.objects.remove(&key(1));
+                    }
+                    let answer = store.carry_out(&effect);
+                    opening.handle(now, OpeningEvent::Storage(answer));
+                }
+                OpeningEffect::Notice(_) => {}
+                OpeningEffect::Opened(view) => break view,
+                OpeningEffect::Failed(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(view.tip().unwrap().sequence, ObjectSeq(2));
+        let listings = asked.iter().filter(|asked| **asked == Operation::List);
+        assert_eq!(listings.count(), 2, "{asked:?}");
+    }
+}
