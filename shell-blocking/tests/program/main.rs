@@ -8,6 +8,7 @@ mod generated;
 mod held;
 mod inspect;
 mod logs;
+mod looking;
 mod made;
 mod program;
 mod quarantine;
