@@ -52,6 +52,14 @@ impl Prefix {
         format!("{}/objects/{:020}.wal", self.0, sequence.0).into()
     }
 
+    /// Where a repair keeps what it replaced: `<prefix>/quarantine/`, then the object's sequence and
+    /// the checksum of its bytes, so that the same bytes are kept once and no others take their
+    /// place. A log never looks there.
+    pub fn quarantine_key(&self, sequence: ObjectSeq, bytes: &[u8]) -> Key {
+        let crc = crc32fast::hash(bytes);
+        format!("{}/quarantine/{:020}-{crc:08x}.wal", self.0, sequence.0).into()
+    }
+
     /// Says what a listed key is.
     pub fn classify(&self, key: &str) -> KeyKind {
         let digits = key

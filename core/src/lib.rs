@@ -155,6 +155,7 @@ pub mod key;
 pub mod opening;
 pub mod options;
 pub mod read;
+pub mod repair;
 #[cfg(feature = "exploration")]
 pub mod rules;
 #[cfg(not(feature = "exploration"))]

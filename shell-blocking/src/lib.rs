@@ -73,6 +73,7 @@
 mod executor;
 mod fetch;
 mod open;
+pub mod quarantine;
 mod read;
 mod reader;
 mod submitted;
@@ -86,11 +87,12 @@ pub use read::{Read, Replay};
 pub use reader::Reader;
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
 pub use sealog_core::error::{AppendUnit, Operation};
-pub use sealog_core::format::Entry;
+pub use sealog_core::format::{Entry, Header, Object, SegmentMeta, WriterRecord};
 pub use sealog_core::opening::{
     ObjectKind, ObjectStatus, Problem, Survey, SurveyedObject, View, ViewedObject,
 };
 pub use sealog_core::read::{Hole, ReplayFilter};
+pub use sealog_core::repair;
 pub use sealog_core::stats::{Histogram, Stats};
 pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, Link, ObjectSeq, OnCorruptedSegment, Options,

@@ -13,6 +13,7 @@
 //! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
 //! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix;
 //!   [`read_local`] and [`read_url`] do for who only reads, and make nothing.
+//! - [`keep`] and [`replace`] carry out a repair: the one thing that replaces a key.
 //! - [`identity`] is what an opening must know of the process.
 //! - [`tell_operator`] writes a notice to `tracing`, and [`Figures`] exports the figures of a log
 //!   through `metrics`, each behind the feature of that name.
@@ -28,6 +29,7 @@ mod local;
 mod log;
 mod notice;
 mod open;
+mod quarantine;
 
 pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
@@ -39,3 +41,4 @@ pub use log::{
 };
 pub use notice::tell_operator;
 pub use open::{Location, environment, open_local, open_url, read_local, read_url};
+pub use quarantine::{keep, replace};

@@ -222,6 +222,11 @@ pub fn decode_footer(footer: &[u8], trailer: &Trailer) -> Result<Vec<SegmentMeta
     Ok(segments)
 }
 
+/// The rows of a table without its count, in order, judged by nothing: for what may be damaged.
+pub fn decode_rows(rows: &[u8]) -> impl Iterator<Item = SegmentMeta> {
+    rows.chunks_exact(ROW_LEN).filter_map(|row| decode_row(&mut Reader(row)))
+}
+
 fn decode_row(fields: &mut Reader<'_>) -> Option<SegmentMeta> {
     Some(SegmentMeta {
         region: RegionId(fields.u64()?),

@@ -39,6 +39,20 @@ impl Header {
         self.predecessor == Some(self.link())
     }
 
+    /// The header, if it is that of the object at `sequence`.
+    ///
+    /// # Errors
+    ///
+    /// [`Part::Header`]: it names another sequence.
+    pub fn at(self, sequence: ObjectSeq) -> Result<Header, DecodeError> {
+        if self.sequence == sequence {
+            return Ok(self);
+        }
+        let found = self.sequence;
+        let reason = format!("expected sequence {sequence}, as the key says, found {found}");
+        Err(DecodeError::new(Part::Header, reason))
+    }
+
     /// The header's bytes.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let (prev_sequence, prev_epoch) = match self.predecessor {

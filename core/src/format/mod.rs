@@ -13,7 +13,9 @@ mod object;
 mod reserved;
 mod segment;
 
-pub use footer::{ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer};
+pub use footer::{
+    ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer, decode_rows,
+};
 pub use header::{HEADER_LEN, Header};
 pub use object::{Object, ObjectEncoder, ReservedContent};
 pub use reserved::{

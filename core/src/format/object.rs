@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::{DecodeError, Part};
 use crate::event::Payload;
-use crate::types::{EntryId, RegionId};
+use crate::types::{EntryId, ObjectSeq, RegionId};
 
 /// Turns segments into an object.
 ///
@@ -136,24 +136,49 @@ impl Object {
             let segment = bytes.slice(range.start as usize..range.end as usize);
             segments.push((meta, decode_segment(&segment, &meta)?));
         }
-        let mut crc = Hasher::new();
-        crc.update(&bytes[..body]);
-        let (head, magic) = trailer.checksummed();
-        crc.update(&head);
-        crc.update(&magic);
-        let computed = crc.finalize();
-        if computed != trailer.object_crc {
-            let found = trailer.object_crc;
-            return Err(DecodeError::new(
-                Part::Trailer,
-                format!("expected checksum {computed:08x} of the object, found {found:08x}"),
-            ));
-        }
+        check_object_crc(bytes, &trailer)?;
         let object = Object { header, segments };
         for region in [RegionId::RELEASES, RegionId::WRITER] {
             object.reserved(region)?;
         }
         Ok(object)
+    }
+
+    /// Everything that does not verify in the bytes of the object at `sequence`, part by part: what
+    /// [`decode`](Object::decode) checks, and that the object is the one that its key names. A
+    /// damaged table hides its segments; the checksum of the object tells only what no other part
+    /// does.
+    pub fn problems(bytes: &Bytes, sequence: ObjectSeq) -> Vec<DecodeError> {
+        let mut problems = Vec::new();
+        match Header::decode(bytes) {
+            Ok(header) => problems.extend(header.at(sequence).err()),
+            Err(error) => problems.push(error),
+        }
+        let table = Trailer::decode(bytes, bytes.len() as u64).and_then(|trailer| {
+            let footer = trailer.footer_offset as usize..bytes.len() - TRAILER_LEN;
+            Ok((trailer, decode_footer(&bytes[footer], &trailer)?))
+        });
+        match table {
+            // Too short to have a header is too short to have a trailer.
+            Err(error) if problems.iter().any(|known| known.part == error.part) => {}
+            Err(error) => problems.push(error),
+            Ok((trailer, table)) => {
+                for meta in table {
+                    let segment = bytes.slice(meta.offset as usize..meta.range().end as usize);
+                    let content =
+                        decode_segment(&segment, &meta).and_then(|entries| match meta.region {
+                            RegionId::RELEASES => decode_releases(&entries, sequence).map(drop),
+                            RegionId::WRITER => WriterRecord::decode(&entries, sequence).map(drop),
+                            _ => Ok(()),
+                        });
+                    problems.extend(content.err());
+                }
+                if problems.is_empty() {
+                    problems.extend(check_object_crc(bytes, &trailer).err());
+                }
+            }
+        }
+        problems
     }
 
     /// The content of a reserved region, if the object has a segment of it and this version knows
@@ -180,10 +205,27 @@ impl Object {
     }
 }
 
+fn check_object_crc(bytes: &Bytes, trailer: &Trailer) -> Result<(), DecodeError> {
+    let mut crc = Hasher::new();
+    crc.update(&bytes[..bytes.len() - TRAILER_LEN]);
+    let (head, magic) = trailer.checksummed();
+    crc.update(&head);
+    crc.update(&magic);
+    let computed = crc.finalize();
+    if computed != trailer.object_crc {
+        let found = trailer.object_crc;
+        return Err(DecodeError::new(
+            Part::Trailer,
+            format!("expected checksum {computed:08x} of the object, found {found:08x}"),
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Epoch, ObjectSeq};
+    use crate::types::Epoch;
 
     const HEADER: Header = Header {
         sequence: ObjectSeq(9),

@@ -300,13 +300,7 @@ impl Running {
     }
 
     pub(super) fn header(&self, sequence: ObjectSeq) -> Result<Header, DecodeError> {
-        let header = Header::decode(&self.head)?;
-        if header.sequence != sequence {
-            let found = header.sequence;
-            let reason = format!("expected sequence {sequence}, as the key says, found {found}");
-            return Err(DecodeError::new(Part::Header, reason));
-        }
-        Ok(header)
+        Header::decode(&self.head)?.at(sequence)
     }
 
     pub(super) fn table(&self, size: u64) -> Result<Table, DecodeError> {

@@ -6,6 +6,7 @@ mod histories;
 mod random;
 mod recovering;
 mod released;
+mod repairing;
 mod session;
 mod starting;
 mod store;

@@ -11,15 +11,21 @@ mod entries;
 mod exit;
 mod held;
 mod input;
+mod inspect;
 mod location;
 mod options;
 mod output;
 mod progress;
+mod quarantine;
 mod read;
 mod regions;
 mod replay;
+mod report;
 mod shell;
 mod signals;
+mod store;
+mod survey;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -47,6 +53,10 @@ enum Command {
     Replay(replay::Replay),
     Regions(regions::Regions),
     Held(held::Held),
+    Inspect(inspect::Inspect),
+    Verify(verify::Verify),
+    Report(report::Report),
+    Quarantine(quarantine::Quarantine),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -60,6 +70,10 @@ impl Command {
             Command::Replay(command) => command.run(output),
             Command::Regions(command) => command.run(output),
             Command::Held(command) => command.run(output),
+            Command::Inspect(command) => command.run(output),
+            Command::Verify(command) => command.run(output),
+            Command::Report(command) => command.run(output),
+            Command::Quarantine(command) => command.run(output),
             Command::Completions(command) => command.run(output),
             Command::Man(command) => command.run(output),
         }

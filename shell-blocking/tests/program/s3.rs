@@ -36,6 +36,51 @@ fn a_log_in_a_bucket_is_written_and_read() {
 }
 
 #[test]
+fn a_log_in_a_bucket_is_inspected_verified_drawn_and_repaired() {
+    use sealog_blocking::{Fetcher, ObjectSeq, quarantine};
+    let Some(log) = prefix("repair") else { return };
+    for command in ["inspect", "verify", "report", "quarantine"] {
+        assert!(run([command, &log]).failed(2).contains(&log));
+    }
+    run_with(["append", &log, "--key-column=1"], b"7\tone\n8\ttwo\n").good();
+    run_with(["append", &log, "--region=7"], b"three\n").good();
+    assert_eq!(run(["inspect", &log, "--format=json"]).good().lines().count(), 5);
+    run(["verify", &log]).good();
+    assert!(run(["report", &log]).good().contains("no history is lost"));
+
+    // Somebody damages the last entry of region 8.
+    let time_limit = std::time::Duration::from_secs(30);
+    let environment = sealog_shell::environment();
+    let at = sealog_shell::open_url(&log, environment, true).unwrap();
+    let key = at.prefix.object_key(ObjectSeq(1));
+    let rows = run(["inspect", &log, "--format=json"]).good();
+    let row: serde_json::Value = serde_json::from_str(rows.lines().nth(1).unwrap()).unwrap();
+    let segment = &row["regions"][1];
+    let (size, end) = (row["bytes"].as_u64().unwrap(), &segment["offset"]);
+    let end = end.as_u64().unwrap() + segment["length"].as_u64().unwrap();
+    let fetcher = Fetcher::new(at.store.clone(), time_limit).unwrap();
+    let whole = fetcher.fetch(&key, 0..size).unwrap();
+    let mut damaged = whole.to_vec();
+    damaged[end as usize - 1] ^= 1;
+    let header = sealog_blocking::Header::decode(&whole).unwrap();
+    let object = sealog_core::Payload::new(vec![damaged.into()]);
+    let sequence = header.sequence;
+    let damage =
+        sealog_blocking::repair::Replacement { sequence, key, header, segments: vec![], object };
+    quarantine::replace(at.store.clone(), &whole, &damage, time_limit).unwrap();
+    assert!(run(["verify", &log]).out.contains("1 problem"));
+
+    // The objects were created just now.
+    let refused = run(["quarantine", &log, "--yes"]).failed(3);
+    assert!(refused.contains("a writer may be at work: object"), "{refused}");
+    let said = run(["quarantine", &log, "--yes", "--quiet-for=0s"]).good();
+    assert!(said.contains("object 1 is repaired"), "{said}");
+    run(["verify", &log]).good();
+    assert_eq!(run(["read", &log, "--region=7", "--lines"]).good(), "7\tone\nthree\n");
+    assert_eq!(run(["read", &log, "--region=8", "--lines"]).good(), "");
+}
+
+#[test]
 fn a_store_that_fails_is_told_apart_from_a_log_that_does() {
     let Some(log) = prefix("failing") else { return };
     let missing = log.replace("sealog-test", "no-such-bucket");
