@@ -100,8 +100,9 @@ async fn restart(
     }
     assert_eq!(found, *written);
     let (replaying, replayed) = (take(), began.elapsed());
+    let mut err = std::io::stderr();
     writeln!(
-        std::io::stderr(),
+        err,
         "{OBJECTS} objects, {takes:?} a request: opening {opening:?} in {opened:?}, \
          replay of {REGIONS} regions {replaying:?} in {replayed:?}"
     )
