@@ -1,6 +1,8 @@
 //! The Writer machine: state and dispatch (DESIGN.md section 5).
 
 mod admit;
+mod calls;
+mod check;
 mod create;
 mod failing;
 mod fence;
@@ -20,7 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::{self, Vec};
 use core::time::Duration;
 
-use self::admit::{Call, QueuedCall};
+use self::admit::QueuedCall;
 use self::fence::Fencing;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
@@ -32,7 +34,6 @@ use crate::batch::{Batch, WaitingAppend};
 use crate::catalog::{Catalog, HeldBy, RegionInfo};
 use crate::error::{Error, Outcome};
 use crate::event::{Answer, Effect, Event, Notice, RequestId, StorageAnswer};
-use crate::format::Header;
 use crate::key::Prefix;
 use crate::opening::Recovered;
 use crate::options::Options;
@@ -418,51 +419,6 @@ impl<W> Writer<W> {
         self.catalog.plan_replay(&self.prefix, filter, from, through, at_most)
     }
 
-    /// Verifies the invariants: for tests, it costs a walk over everything.
-    ///
-    /// # Panics
-    ///
-    /// An invariant does not hold.
-    pub fn check(&self) {
-        self.catalog.check();
-        self.pipeline.check(self.rules);
-        self.check_reclaim();
-        if let Some(open) = &self.open {
-            assert_eq!(open.sequence(), self.next_sequence);
-            let empty = open.entries() == 0 && open.releases().is_empty();
-            assert!(!empty, "an open batch with nothing in it");
-        }
-        let mut before = self.catalog.last();
-        for batch in self.pipeline.iter() {
-            let header = Header::decode(batch.header()).expect("a batch has a header");
-            assert_eq!(header.link(), batch.link);
-            assert_eq!(header.predecessor, before, "{} is not linked", batch.link);
-            assert!(header.sequence < self.next_sequence);
-            before = Some(batch.link);
-        }
-        assert!(self.pipeline.len() <= self.most_sealed());
-        if let Some(first) = self.queue.front() {
-            let held = match &first.call {
-                Call::Append { append, bytes } => {
-                    let full =
-                        |open: &Batch<W>| self.is_full(open) || !open.has_positions_for(append);
-                    self.is_over_threshold(append, *bytes)
-                        || self.open.as_ref().is_some_and(full) && !self.has_room()
-                }
-                Call::Release(_) => false,
-            };
-            assert!(held || self.floor.is_some() || self.fencing.is_some());
-        }
-        if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
-            assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
-        }
-        let fenced = self.fencing.iter().flat_map(|fencing| &fencing.batches);
-        let sealed =
-            self.pipeline.iter().chain(fenced).map(|batch| batch.payload.len()).sum::<u64>();
-        let open = self.open.as_ref().map_or(0, Batch::bytes);
-        assert_eq!(self.stats.unpersisted_bytes, sealed + open);
-    }
-
     fn flush(&mut self, waiter: W) {
         if let Err(error) = self.may_write() {
             return self.fail(waiter, error);
@@ -545,42 +501,6 @@ impl<W> Writer<W> {
 
     fn time_limit_of_put(&self, bytes: u64) -> Duration {
         self.options.request_timeout + Duration::from_secs(bytes / (8 << 20))
-    }
-}
-
-impl<W> Event<W> {
-    /// Whether somebody waits for the answer that the state of the log decides.
-    fn is_call(&self) -> bool {
-        matches!(
-            self,
-            Event::Append { .. }
-                | Event::Flush { .. }
-                | Event::WaitDurable { .. }
-                | Event::Obsolete { .. }
-                | Event::Release { .. }
-                | Event::ReleaseAll { .. }
-                | Event::Stop { .. }
-        )
-    }
-
-    /// The waiter of a call.
-    fn into_waiter(self) -> Option<W> {
-        match self {
-            Event::Append { waiter, .. }
-            | Event::Flush { waiter }
-            | Event::WaitDurable { waiter, .. }
-            | Event::Obsolete { waiter, .. }
-            | Event::Release { waiter, .. }
-            | Event::ReleaseAll { waiter, .. }
-            | Event::Stop { waiter }
-            | Event::SegmentReadFailed { waiter, .. } => Some(waiter),
-            Event::Tick
-            | Event::Watch { .. }
-            | Event::Unwatch { .. }
-            | Event::Storage(_)
-            | Event::HoleFound(_)
-            | Event::ReadFinished { .. } => None,
-        }
     }
 }
 
