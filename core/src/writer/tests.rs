@@ -32,6 +32,7 @@ use bytes::Bytes;
 use super::*;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Append, Appended, Listed, Payload, ReadBack, StorageEffect};
+use crate::format::Header;
 use crate::format::{Object, ObjectEncoder, ReservedContent, SegmentMeta, WriterRecord};
 use crate::key::KeyKind;
 use crate::opening::RecoveryStats;
