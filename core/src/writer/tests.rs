@@ -1,6 +1,8 @@
 //! Transitions of the Writer: events in, effects out. A test reads as a transcript; what stands
 //! between the steps says why.
 
+mod breaking;
+mod breaking_random;
 mod calls;
 mod carrying;
 mod create;
