@@ -261,11 +261,12 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRegion`], [`Error::SequenceExhausted`], [`Error::Stopped`] and
-    /// [`Error::Poisoned`]; nothing of them is written. Otherwise the record is not given up with
-    /// this call, and is stored with the next object that the log makes: [`Error::Store`] or
-    /// [`Error::Conflict`] for a roll back, [`Error::Failing`] in `enqueued`. Retry to know when it
-    /// is durable; [`stop`](Wal::stop) says if it was lost.
+    /// [`Error::InvalidRegion`] and [`Error::SequenceExhausted`]: nothing is written.
+    /// [`Error::Stopped`] and [`Error::Poisoned`]. In the failures that may pass, the record is not
+    /// given up with the call, and is stored with the next object that the log makes:
+    /// [`Error::Store`] or [`Error::Conflict`] for a roll back, [`Error::Failing`] in `enqueued`;
+    /// retry to know when it is durable. What a stop cuts off is stored by it too. The error's
+    /// outcome says whether the record may hold, and [`stop`](Wal::stop) if it was lost.
     ///
     /// # Cancel safety
     ///

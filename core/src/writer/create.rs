@@ -81,6 +81,11 @@ impl<W> Writer<W> {
     }
 
     pub(super) fn read_back_result(&mut self, id: RequestId, result: Result<ReadBack, StoreError>) {
+        if let (Some(sequence), Ok(found)) = (self.pipeline.runs_out_for(id), &result)
+            && let Ok(header) = found.header_at(sequence)
+        {
+            self.saw(header.link());
+        }
         if self.pipeline.ran_out(id) {
             return;
         }
@@ -257,6 +262,8 @@ impl<W> Writer<W> {
         self.fail_batches(batches, &error);
         self.fail_open(&error);
         self.delay_carried();
+        // A carrier is tried again in the next interval.
+        self.last_seal = self.now;
         if matches!(self.state, State::Stopping { .. }) {
             self.loss_cause = Some(error);
         }

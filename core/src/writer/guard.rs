@@ -81,7 +81,10 @@ impl<W> Writer<W> {
             Ok((Ok(header), size)) if header.epoch > self.epoch => {
                 self.fence(key, header.link(), header.epoch, size);
             }
-            Ok((Ok(_), _)) => self.end_guard(link),
+            Ok((Ok(header), _)) => {
+                self.saw(header.link());
+                self.end_guard(link);
+            }
             // What is no object twice is none, and nobody can tell that it is harmless.
             Ok((Err(error), _)) if self.suspect == Some(sequence) => {
                 self.stats.create_failures_total += 1;

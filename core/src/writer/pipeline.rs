@@ -281,6 +281,11 @@ impl<W> Pipeline<W> {
         self.running_out.remove(&id).is_some() || self.looks_running_out.remove(&id)
     }
 
+    /// The failed batch whose create this request runs out for.
+    pub(super) fn runs_out_for(&self, id: RequestId) -> Option<ObjectSeq> {
+        self.running_out.get(&id).copied()
+    }
+
     /// Whether the create of a failed batch is still under way.
     pub(super) fn is_running_out(&self, sequence: ObjectSeq) -> bool {
         self.running_out.values().any(|of| *of == sequence)

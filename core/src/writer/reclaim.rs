@@ -10,7 +10,7 @@ use crate::error::{Operation, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, RequestId, StorageEffect, Verdict};
 use crate::key::{Key, KeyKind};
 use crate::read::SegmentRef;
-use crate::types::{ObjectSeq, RegionId, Time};
+use crate::types::{Link, ObjectSeq, RegionId, Time};
 
 /// What is deleted, and what is to be. Every object is taken up once when the durable boundary
 /// passes it, and once more for each time that its delete failed.
@@ -131,21 +131,29 @@ impl<W> Writer<W> {
         }
     }
 
+    /// Another instance's object was seen at the key of a batch that failed: it is not ours to delete
+    /// (DESIGN.md section 12, rule 5).
+    pub(super) fn saw(&mut self, found: Link) {
+        if found.epoch != self.epoch && self.reclaim.outside.get(&found.sequence) == Some(&Seen::No)
+        {
+            self.reclaim.outside.remove(&found.sequence);
+        }
+    }
+
     /// Takes up one more object that may be deleted, if there is one.
     fn take_up(&mut self) -> Option<(ObjectSeq, Seen)> {
         let Reclaim { durable, cursor, outside, again, deleting, .. } = &mut self.reclaim;
         // What a create could still bring about is deleted once that has run out.
         let idle = |(sequence, _): &(&ObjectSeq, &Seen)| !self.pipeline.is_running_out(**sequence);
-        let next = if let Some(failed) = again.pop_first() {
-            failed
-        } else if let Some((&sequence, &seen)) = outside.range(..*durable).find(idle) {
+        let next = if let Some((&sequence, &seen)) = outside.range(..*durable).find(idle) {
             outside.remove(&sequence);
             (sequence, seen)
         } else {
-            let next = self.catalog.next_garbage(*cursor..*durable);
+            let indexed = self.catalog.next_garbage(*cursor..*durable);
             // What is kept is not looked at again.
-            *cursor = next.map_or(*durable, ObjectSeq::next);
-            (next?, Seen::Yes)
+            *cursor = indexed.map_or(*durable, ObjectSeq::next);
+            // What failed comes last: objects that cannot be deleted must not hold up all others.
+            indexed.map(|sequence| (sequence, Seen::Yes)).or_else(|| again.pop_first())?
         };
         deleting.insert(next.0);
         Some(next)

@@ -61,7 +61,7 @@ impl<W> Writer<W> {
             Some(Error::InvalidRegion { region })
         } else if let Some(error) = self.failed.error(id.sequence()) {
             Some(error.clone())
-        } else if id <= self.catalog.durable(region) {
+        } else if id <= self.catalog.durable(region) || self.is_settled(id.sequence()) {
             None
         } else if let Err(error) = self.is_running() {
             Some(error)
@@ -72,6 +72,12 @@ impl<W> Writer<W> {
             Some(error) => self.fail(waiter, error),
             None => self.emit(Effect::Ack { waiter, answer: Answer::Done }),
         }
+    }
+
+    /// Whether every batch up to this sequence became durable or failed: of an id there that is not
+    /// known to have failed, nothing waits, whatever is still known of its region.
+    fn is_settled(&self, sequence: ObjectSeq) -> bool {
+        self.catalog.last().is_some_and(|last| sequence <= last.sequence)
     }
 
     /// Waits with the newest batch that holds an id of the region at or below this one.

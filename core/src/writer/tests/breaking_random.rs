@@ -70,10 +70,8 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         }
         StorageEffect::List { .. } if how < 200 => {
             let key = |sequence: u64| prefix().object_key(ObjectSeq(sequence));
-            let listed = ((sequence0 - 3)..sequence0 + u64::from(how) % 20).map(|sequence| Listed {
-                key: key(sequence),
-                size: 100 + sequence,
-                modified_millis: 0,
+            let listed = ((sequence0 - 3)..sequence0 + u64::from(how) % 20).map(|sequence| {
+                Listed { key: key(sequence), size: 100 + sequence, modified_millis: 0 }
             });
             StorageAnswer::Listed { id, result: Ok(listed.collect()) }
         }
@@ -91,7 +89,10 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
                 results.push((other.object_key(ObjectSeq(7)), Err(StoreError::new(Refused))));
             }
             if how % 7 == 0 {
-                let again = results.clone().into_iter().map(|(key, _)| (key, Err(StoreError::new(TimedOut))));
+                let again = results
+                    .clone()
+                    .into_iter()
+                    .map(|(key, _)| (key, Err(StoreError::new(TimedOut))));
                 results.extend(again.collect::<Vec<_>>());
             }
             StorageAnswer::DeleteResult { id, results }
@@ -189,7 +190,13 @@ fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> 
             }
             Some(Step::Flush) => Event::Flush { waiter: log.waiter() },
             Some(Step::Obsolete { region, sequence }) => {
-                let (region, id) = (RegionId(region), id((next + sequence).saturating_sub(8).min((1 << 44) - 1), 1 + (sequence % 2) as u32));
+                let (region, id) = (
+                    RegionId(region),
+                    id(
+                        (next + sequence).saturating_sub(8).min((1 << 44) - 1),
+                        1 + (sequence % 2) as u32,
+                    ),
+                );
                 Event::Obsolete { region, id, waiter: log.waiter() }
             }
             Some(Step::Release { region, in_full }) => {
@@ -200,7 +207,10 @@ fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> 
                 }
             }
             Some(Step::Wait { region, sequence }) => {
-                let (region, id) = (RegionId(region), id((next + sequence).saturating_sub(8).min((1 << 44) - 1), 2));
+                let (region, id) = (
+                    RegionId(region),
+                    id((next + sequence).saturating_sub(8).min((1 << 44) - 1), 2),
+                );
                 Event::WaitDurable { region, id, waiter: log.waiter() }
             }
             Some(Step::Stop) => {
@@ -227,7 +237,8 @@ fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> 
                 Event::Storage(nonsense(id, kind))
             }
             Some(Step::Judge { sequence }) => {
-                let object = Link { sequence: ObjectSeq((next + sequence).saturating_sub(8)), epoch: EPOCH };
+                let object =
+                    Link { sequence: ObjectSeq((next + sequence).saturating_sub(8)), epoch: EPOCH };
                 let segment = SegmentRef { object, region: RegionId(0) };
                 Event::SegmentReadFailed { segment, waiter: log.waiter() }
             }
