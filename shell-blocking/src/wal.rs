@@ -250,8 +250,9 @@ impl Wal {
         wait(self.0.release_all(region))
     }
 
-    /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
-    /// that wait for their place have no id yet. Needs no request.
+    /// The largest id that was handed out for the region; [`EntryId::ZERO`] if none was, or if
+    /// nothing of the region is left: all of it obsolete, and collected. Appends that wait for
+    /// their place have no id yet. Needs no request.
     ///
     /// # Errors
     ///

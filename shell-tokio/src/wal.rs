@@ -291,8 +291,9 @@ impl Wal {
         self.0.release_all(region).await
     }
 
-    /// The largest id that was handed out for the region, [`EntryId::ZERO`] if none was. Appends
-    /// that wait for their place have no id yet. Needs no request; dropping the future does
+    /// The largest id that was handed out for the region; [`EntryId::ZERO`] if none was, or if
+    /// nothing of the region is left: all of it obsolete, and collected. Appends that wait for
+    /// their place have no id yet. Needs no request; dropping the future does
     /// nothing.
     ///
     /// # Errors

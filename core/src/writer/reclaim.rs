@@ -225,9 +225,11 @@ impl<W> Writer<W> {
     /// is under way.
     pub(super) fn judge_read(&mut self, segment: SegmentRef, waiter: W) {
         let sequence = segment.object.sequence;
-        if matches!(self.state, State::Stopped(_)) {
+        let deleting = self.reclaim.deleting.contains(&sequence);
+        if deleting && matches!(self.state, State::Stopped(_)) {
+            // It was abandoned: no answer comes any more.
             self.fail(waiter, Error::Stopped);
-        } else if self.reclaim.deleting.contains(&sequence) {
+        } else if deleting {
             self.reclaim.reads.entry(sequence).or_default().push(waiter);
         } else if self.catalog.is_indexed(segment.object) {
             self.give_verdict(sequence, waiter);

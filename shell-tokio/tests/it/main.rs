@@ -2,6 +2,7 @@
 //! local directories.
 
 mod bad_input;
+mod breaking;
 mod dropping;
 mod ending;
 mod enqueued;

@@ -172,7 +172,8 @@ fn a_failed_read_is_judged_by_what_is_indexed() {
     log.stop();
     assert_eq!(ask(&mut log, 7, 6), ["ack 9: Indexed"], "while stopping");
     log.created(9);
-    assert_eq!(ask(&mut log, 7, 6), ["fail [9]: Stopped, NotWritten"]);
+    assert_eq!(ask(&mut log, 7, 6), ["ack 9: Indexed"], "what is indexed is known after it too");
+    assert_eq!(ask(&mut log, 3, 6), ["ack 9: Gone"]);
 }
 
 #[test]
