@@ -13,6 +13,8 @@
 //! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
 //! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix;
 //!   [`read_local`] and [`read_url`] do for who only reads, and make nothing.
+//! - [`check_store`] finds out whether a log may live in a store, in a place beside the log that
+//!   [`scratch_local`] and [`scratch_url`] give; [`clear`] deletes a log that a tool made.
 //! - [`identity`] is what an opening must know of the process.
 //! - [`tell_operator`] writes a notice to `tracing`, and [`Figures`] exports the figures of a log
 //!   through `metrics`, each behind the feature of that name.
@@ -20,6 +22,7 @@
 //! This is DESIGN.md section 1, "What a shell does with a storage effect, and no more". An
 //! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
 
+mod check;
 mod effect;
 mod error;
 mod figures;
@@ -29,6 +32,7 @@ mod log;
 mod notice;
 mod open;
 
+pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
 pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
@@ -38,4 +42,6 @@ pub use log::{
     open, survey,
 };
 pub use notice::tell_operator;
-pub use open::{Location, environment, open_local, open_url, read_local, read_url};
+pub use open::{
+    Location, environment, open_local, open_url, read_local, read_url, scratch_local, scratch_url,
+};

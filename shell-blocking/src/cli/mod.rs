@@ -6,6 +6,8 @@
 //! [`location`].
 
 mod append;
+mod bench;
+mod check_store;
 mod demo;
 mod entries;
 mod exit;
@@ -47,6 +49,8 @@ enum Command {
     Replay(replay::Replay),
     Regions(regions::Regions),
     Held(held::Held),
+    CheckStore(check_store::CheckStore),
+    Bench(Box<bench::Bench>),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -60,6 +64,8 @@ impl Command {
             Command::Replay(command) => command.run(output),
             Command::Regions(command) => command.run(output),
             Command::Held(command) => command.run(output),
+            Command::CheckStore(command) => command.run(output),
+            Command::Bench(command) => command.run(output),
             Command::Completions(command) => command.run(output),
             Command::Man(command) => command.run(output),
         }

@@ -3,8 +3,18 @@
 use crate::logs::lived_in;
 use crate::program::{Ran, command, run, start};
 
-const COMMANDS: &[&str] =
-    &["append", "completions", "demo", "held", "man", "read", "regions", "replay"];
+const COMMANDS: &[&str] = &[
+    "append",
+    "bench",
+    "check-store",
+    "completions",
+    "demo",
+    "held",
+    "man",
+    "read",
+    "regions",
+    "replay",
+];
 
 #[test]
 fn every_command_is_in_the_help_the_completions_and_the_man_pages() {

@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 
 mod append;
+mod bench;
+mod check_store;
 mod crash;
 mod demo;
 mod generated;
@@ -10,3 +12,5 @@ mod logs;
 mod program;
 mod reading;
 mod s3;
+#[cfg(feature = "aws")]
+mod server;
