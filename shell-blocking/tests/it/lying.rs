@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,6 +49,10 @@ enum Lie {
     IgnoresRanges,
     /// What was deleted can still be read.
     KeepsDeleted,
+    /// No lie: of several creates at once, only one is looked at, and the others fail.
+    IsBusy,
+    /// Creates fail while there are others.
+    IsTooBusy,
     /// All requests fail.
     Fails,
     /// Deletes fail.
@@ -60,14 +65,15 @@ struct Liar {
     lie: Lie,
     /// The object that the lie is about.
     last: Mutex<Option<ObjectMeta>>,
+    creates: AtomicUsize,
     deleted: Arc<Mutex<BTreeMap<Path, Bytes>>>,
 }
 
 impl Liar {
     fn new(lie: Lie) -> (Arc<Liar>, Arc<InMemory>) {
         let inner = Arc::new(InMemory::new());
-        let (last, deleted) = Default::default();
-        (Arc::new(Liar { inner: inner.clone(), lie, last, deleted }), inner)
+        let (last, creates, deleted) = Default::default();
+        (Arc::new(Liar { inner: inner.clone(), lie, last, creates, deleted }), inner)
     }
 
     fn answer(&self) -> Result<()> {
@@ -119,6 +125,14 @@ fn other_range(lie: Lie, range: Range<u64>) -> Option<Range<u64>> {
 impl ObjectStore for Liar {
     async fn put_opts(&self, at: &Path, payload: PutPayload, how: PutOptions) -> Result<PutResult> {
         self.answer()?;
+        let others = self.creates.fetch_add(1, Ordering::SeqCst);
+        yield_now().await;
+        let more = self.creates.fetch_sub(1, Ordering::SeqCst) - 1;
+        match self.lie {
+            Lie::IsBusy if others > 0 => return Err(failed()),
+            Lie::IsTooBusy if others + more > 0 => return Err(failed()),
+            _ => {}
+        }
         let overwrite = || PutOptions { mode: PutMode::Overwrite, ..PutOptions::default() };
         let result = match self.lie {
             Lie::NotSupported => {
@@ -317,6 +331,14 @@ fn a_store_that_fails_is_an_error_and_no_verdict() {
         let Error::Store { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind, StoreErrorKind::Transient, "{lie:?}");
     }
+}
+
+#[test]
+fn a_store_may_fail_creates_in_a_race_if_one_of_them_succeeds() {
+    let found = check(Lie::IsBusy);
+    assert!(found.is_fit(), "{found:?}");
+    let error = check_store(Liar::new(Lie::IsTooBusy).0, "log.check", LIMIT).unwrap_err();
+    assert!(error.is_retryable(), "{error}");
 }
 
 #[test]

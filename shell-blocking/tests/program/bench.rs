@@ -98,6 +98,7 @@ fn what_cannot_be_measured_is_said_before_anything_is_made() {
         &["bench", log, "--max-in-flight=0"],
         &["bench", log, "--max-append-bytes=10", "--for=1s"],
         &["bench", log, "--store=a=b"],
+        &["bench", log, "--must-exist"],
         &["bench", "memory://"],
     ];
     for arguments in refused {

@@ -80,16 +80,20 @@ fn a_location_that_cannot_be_one_is_an_error_of_usage_and_one_that_fails_is_one_
 #[cfg(feature = "aws")]
 mod on_s3 {
     use super::*;
-    use crate::program::Ran;
+    use crate::program::{Ran, command, start};
     use crate::server::{Lie, Server};
 
     fn check(server: &Server, more: &[&str]) -> Ran {
+        run(arguments(server, more))
+    }
+
+    fn arguments(server: &Server, more: &[&str]) -> Vec<String> {
         let endpoint = format!("aws_endpoint={}", server.url());
         let settings =
             ["aws_allow_http=true", "aws_skip_signature=true", "aws_region=us-east-1", &endpoint];
         let settings = settings.iter().chain(more).flat_map(|setting| ["--store", *setting]);
         let arguments = ["check-store", "s3://bucket/log", "--format=json"];
-        run(arguments.into_iter().chain(settings))
+        arguments.into_iter().chain(settings).map(String::from).collect()
     }
 
     #[test]
@@ -127,6 +131,24 @@ mod on_s3 {
         let ran = check(&server, &["aws_conditional_put=disabled"]);
         assert_eq!(ran.code, Some(1), "{ran:#?}");
         assert!(ran.out.contains("{\"check\":\"conditional create\",\"good\":false"), "{ran:#?}");
+        assert_eq!(server.keys(), Vec::<String>::new());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_signal_is_heard_and_leaves_nothing_behind() {
+        // It takes its time with creates.
+        let server = Server::start(Lie::LooksFirst);
+        let mut child = start(command(arguments(&server, &[])));
+        while server.keys().is_empty() {
+            assert_eq!(child.try_wait().unwrap(), None);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let pid = child.id().to_string();
+        let kill = std::process::Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap();
+        assert!(kill.success());
+        let ran = Ran::of(child, b"");
+        assert_eq!((ran.code, ran.err.as_str()), (Some(143), ""), "{ran:?}");
         assert_eq!(server.keys(), Vec::<String>::new());
     }
 }
