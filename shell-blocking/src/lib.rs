@@ -82,7 +82,7 @@ mod wal;
 
 pub use fetch::{Fetched, Fetcher};
 pub use object_store;
-pub use open::survey;
+pub use open::{check_store, clear, survey};
 pub use read::{Read, Replay};
 pub use reader::Reader;
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
@@ -98,6 +98,6 @@ pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, Link, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
-pub use sealog_shell::{ReadItem, ReplayItem};
+pub use sealog_shell::{Checked, Demand, ReadItem, ReplayItem, StoreCheck};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

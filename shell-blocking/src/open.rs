@@ -4,11 +4,12 @@ use std::future::ready;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use object_store::ObjectStore;
 use sealog_core::opening::Survey;
 use sealog_core::{Error, Operation, Options, Prefix, StoreError, StoreErrorKind};
-use sealog_shell::Location;
+use sealog_shell::{Location, StoreCheck};
 
 use crate::executor::{self, Executor};
 use crate::reader::Reader;
@@ -85,6 +86,46 @@ pub fn survey(
     let of = Prefix::new(prefix)?;
     start(prefix, |executor| async {
         Ok((sealog_shell::survey(executor, store, of, options).await?, ready(())))
+    })
+}
+
+/// Asks of a store what a log does, to find out whether a log may live there: conditional creates,
+/// also when many race for a key, listings after creates and deletes, and range reads. For tools,
+/// before a log is begun. The objects are its own, under `scratch`, where nothing may be stored; they
+/// are deleted in the end, whatever came of it. That all holds here and now is no proof that it
+/// always does.
+///
+/// Each request may take as long as `time_limit`. Costs some 170 creates, and 30 each of listings,
+/// reads and deletes; more deletes if one request deletes one key.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if `scratch` is no prefix, or something is stored under it;
+/// [`Error::Store`] if a request fails, so that nothing can be said of the store, or the system has
+/// no thread to give. What the store does wrong is no error.
+pub fn check_store(
+    store: Arc<dyn ObjectStore>,
+    scratch: &str,
+    time_limit: Duration,
+) -> Result<StoreCheck, Error> {
+    let prefix = Prefix::new(scratch)?;
+    start(scratch, move |executor| async move {
+        Ok((sealog_shell::check_store(executor, store, prefix, time_limit).await?, ready(())))
+    })
+}
+
+/// Deletes every object of the log under `prefix`, which is then gone for good. For tools that made
+/// the log themselves: a writer that is at work would lose what it acknowledges. Costs a listing and
+/// the deletes.
+///
+/// # Errors
+///
+/// [`Error::InvalidOptions`] if it is no prefix; [`Error::Store`] if a request fails, each of which may take as
+/// long as `time_limit`: then some objects are left.
+pub fn clear(store: Arc<dyn ObjectStore>, prefix: &str, time_limit: Duration) -> Result<(), Error> {
+    let of = Prefix::new(prefix)?;
+    start(prefix, move |executor| async move {
+        Ok((sealog_shell::clear(executor, store, of, time_limit).await?, ready(())))
     })
 }
 

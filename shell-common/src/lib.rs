@@ -14,6 +14,8 @@
 //! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix;
 //!   [`read_local`] and [`read_url`] do for who only reads, and make nothing.
 //! - [`keep`] and [`replace`] carry out a repair: the one thing that replaces a key.
+//! - [`check_store`] finds out whether a log may live in a store, in a place beside the log that
+//!   [`scratch_local`] and [`scratch_url`] give; [`clear`] deletes a log that a tool made.
 //! - [`identity`] is what an opening must know of the process.
 //! - [`tell_operator`] writes a notice to `tracing`, and [`Figures`] exports the figures of a log
 //!   through `metrics`, each behind the feature of that name.
@@ -21,6 +23,7 @@
 //! This is DESIGN.md section 1, "What a shell does with a storage effect, and no more". An
 //! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
 
+mod check;
 mod effect;
 mod error;
 mod figures;
@@ -31,6 +34,7 @@ mod notice;
 mod open;
 mod quarantine;
 
+pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
 pub use effect::{carry_out, keys_per_delete};
 pub use error::store_error;
 pub use figures::Figures;
@@ -40,5 +44,7 @@ pub use log::{
     open, survey,
 };
 pub use notice::tell_operator;
-pub use open::{Location, environment, open_local, open_url, read_local, read_url};
+pub use open::{
+    Location, environment, open_local, open_url, read_local, read_url, scratch_local, scratch_url,
+};
 pub use quarantine::{keep, replace};

@@ -71,7 +71,7 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         }
         found => found.map_err(refused)?,
     };
-    let location = located(&canonical, directory, operation)?;
+    let location = located(&canonical, directory, operation, Emptied::Stays)?;
     let parent = canonical.parent().unwrap_or(&canonical);
     // Whoever made them, also a process that was killed before it made them durable: what the log
     // acknowledges must not be lost together with its directory.
@@ -100,13 +100,47 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
 /// assert!(!parent.path().join("log").exists());
 /// ```
 pub fn read_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<Location, Error> {
-    let directory = directory.as_ref();
+    as_it_is(directory.as_ref(), must_exist, Emptied::Stays)
+}
+
+/// A place beside the log in a local directory, for who tries its store out: the same store as that
+/// of [`open_local`], fsync included, and a prefix that is the log's with a dot and `name` behind it.
+/// Nothing is made before it is used, and a directory that is empty after a delete is deleted too, so
+/// that nothing is left of the place once all its objects are deleted.
+///
+/// # Errors
+///
+/// As [`open_local`]; also [`Error::InvalidOptions`] if `name` cannot be part of a prefix.
+///
+/// ```
+/// let parent = tempfile::tempdir().unwrap();
+/// let location = sealog_shell::scratch_local(parent.path().join("log"), "try-1").unwrap();
+/// assert_eq!(location.prefix.as_str(), "log.try-1");
+/// assert_eq!(parent.path().read_dir().unwrap().count(), 0);
+/// ```
+pub fn scratch_local(directory: impl AsRef<FilePath>, name: &str) -> Result<Location, Error> {
+    beside(as_it_is(directory.as_ref(), false, Emptied::Goes)?, name)
+}
+
+fn beside(location: Location, name: &str) -> Result<Location, Error> {
+    let prefix = Prefix::new(&format!("{}.{name}", location.prefix))?;
+    Ok(Location { prefix, ..location })
+}
+
+/// What becomes of a directory whose last object is deleted.
+#[derive(Clone, Copy)]
+enum Emptied {
+    Stays,
+    Goes,
+}
+
+fn as_it_is(directory: &FilePath, must_exist: bool, emptied: Emptied) -> Result<Location, Error> {
     let absolute = absolute(directory, Operation::List)?;
     match absolute.canonicalize() {
-        Ok(canonical) => located(&canonical, directory, Operation::List),
+        Ok(canonical) => located(&canonical, directory, Operation::List, emptied),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match must_exist {
             true => Err(Error::Missing { prefix: directory.to_string_lossy().into() }),
-            false => not_there_yet(&absolute, directory, error),
+            false => not_there_yet(&absolute, directory, error, emptied),
         },
         Err(error) => Err(unreachable_directory(Operation::List, directory, error)),
     }
@@ -128,13 +162,14 @@ fn located(
     canonical: &FilePath,
     directory: &FilePath,
     operation: Operation,
+    emptied: Emptied,
 ) -> Result<Location, Error> {
     if !canonical.is_dir() {
         let error = io::ErrorKind::NotADirectory.into();
         return Err(unreachable_directory(operation, directory, error));
     }
     let prefix = prefix_of(canonical, directory)?;
-    let store = durable_files(canonical.parent().unwrap_or(canonical), directory)?;
+    let store = durable_files(canonical.parent().unwrap_or(canonical), directory, emptied)?;
     Ok(Location { store: Arc::new(store), prefix })
 }
 
@@ -143,6 +178,7 @@ fn not_there_yet(
     absolute: &FilePath,
     directory: &FilePath,
     error: io::Error,
+    emptied: Emptied,
 ) -> Result<Location, Error> {
     let refused = |error| unreachable_directory(Operation::List, directory, error);
     let prefix = prefix_of(absolute, directory)?;
@@ -158,17 +194,22 @@ fn not_there_yet(
             _ => return Err(refused(error)),
         }
     }
-    let store = durable_files(&there.canonicalize().map_err(refused)?, directory)?;
+    let store = durable_files(&there.canonicalize().map_err(refused)?, directory, emptied)?;
     Ok(Location { store: Arc::new(PrefixStore::new(store, Path::from_iter(missing))), prefix })
 }
 
-fn durable_files(root: &FilePath, directory: &FilePath) -> Result<Durable<LocalFileSystem>, Error> {
+fn durable_files(
+    root: &FilePath,
+    directory: &FilePath,
+    emptied: Emptied,
+) -> Result<Durable<LocalFileSystem>, Error> {
     let store = LocalFileSystem::new_with_prefix(root).map_err(|error| Error::Store {
         operation: Operation::List,
         key: directory.to_string_lossy().into(),
         source: store_error(Operation::List, error),
     })?;
-    Ok(Durable::new(store.with_fsync(true)))
+    let cleans_up = matches!(emptied, Emptied::Goes);
+    Ok(Durable::new(store.with_fsync(true).with_automatic_cleanup(cleans_up)))
 }
 
 fn unreachable_directory(operation: Operation, directory: &FilePath, error: io::Error) -> Error {
@@ -218,6 +259,20 @@ pub fn read_url(
     must_exist: bool,
 ) -> Result<Location, Error> {
     at_url(url, options, |directory| read_local(directory, must_exist))
+}
+
+/// A place beside the log at a URL, for who tries its store out: as [`scratch_local`].
+///
+/// # Errors
+///
+/// As [`open_url`]; also [`Error::InvalidOptions`] if `name` cannot be part of a prefix.
+pub fn scratch_url(
+    url: &str,
+    options: Vec<(String, String)>,
+    name: &str,
+) -> Result<Location, Error> {
+    let log = at_url(url, options, |directory| as_it_is(&directory, false, Emptied::Goes))?;
+    beside(log, name)
 }
 
 fn at_url(

@@ -11,7 +11,8 @@ use sealog_blocking::{Error, WriteError};
 pub(crate) const HELP: &str = "\
 Exit codes:
   0    good
-  1    the log has a problem that the command looked for or met: damage, a hole, something lost
+  1    the log has a problem that the command looked for or met: damage, a hole, something lost;
+       with check-store, the store has one
   2    the command line is wrong, or its location holds no log, or its input cannot be used
   3    the store failed or is not fit for a log, or another writer has the log
   128+ ended by a signal, as shells count it: 130 SIGINT, 143 SIGTERM, 141 nobody reads the output

@@ -1,8 +1,12 @@
 //! Where a log is, as a person says it.
 
+use std::time::SystemTime;
+
 use clap::Args;
 use sealog_blocking::{Error, Options, Reader};
-use sealog_shell::{Location, environment, open_local, open_url, read_local, read_url};
+use sealog_shell::{
+    Location, environment, open_local, open_url, read_local, read_url, scratch_local, scratch_url,
+};
 
 use crate::cli::exit::Failure;
 use crate::cli::progress::Progress;
@@ -46,6 +50,17 @@ impl At {
         )
     }
 
+    /// A place beside the log, in the same store, for what is deleted in the end: its own name, and
+    /// nothing made there yet.
+    pub(crate) fn scratch(&self, what: &str) -> Result<Location, Failure> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{what}-{:x}-{:x}", std::process::id(), since.as_nanos());
+        self.locate(
+            |path| scratch_local(path, &name),
+            |url, settings| scratch_url(url, settings, &name),
+        )
+    }
+
     fn locate(
         &self,
         local: impl Fn(&str) -> Result<Location, Error>,
@@ -76,7 +91,7 @@ impl At {
     }
 
     /// Without what may be a secret.
-    fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         let end = self.location.find('?').filter(|_| self.is_url());
         let shown = &self.location[..end.unwrap_or(self.location.len())];
         match shown.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) {

@@ -6,6 +6,8 @@
 //! [`location`].
 
 mod append;
+mod bench;
+mod check_store;
 mod demo;
 mod entries;
 mod exit;
@@ -57,6 +59,8 @@ enum Command {
     Verify(verify::Verify),
     Report(report::Report),
     Quarantine(quarantine::Quarantine),
+    CheckStore(check_store::CheckStore),
+    Bench(Box<bench::Bench>),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -74,6 +78,8 @@ impl Command {
             Command::Verify(command) => command.run(output),
             Command::Report(command) => command.run(output),
             Command::Quarantine(command) => command.run(output),
+            Command::CheckStore(command) => command.run(output),
+            Command::Bench(command) => command.run(output),
             Command::Completions(command) => command.run(output),
             Command::Man(command) => command.run(output),
         }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::{ArgAction, Args, ValueEnum};
-use sealog_blocking::{AckMode, OnCorruptedSegment, Options, Wal};
+use sealog_blocking::{AckMode, Error, OnCorruptedSegment, Options, Wal};
+use sealog_shell::Location;
 
 use crate::cli::exit::Failure;
 use crate::cli::location::At;
@@ -100,11 +101,15 @@ impl LogOptions {
         let options = self.options();
         // Before a directory is made.
         options.validate()?;
-        show_notices();
         let location = at.open(options.must_exist)?;
+        self.open_at(location).map_err(|error| at.failed(error))
+    }
+
+    /// The same, of a log whose place is known.
+    pub(crate) fn open_at(&self, Location { store, prefix }: Location) -> Result<Wal, Error> {
+        show_notices();
         let _progress = Progress::waiting("opening the log");
-        Wal::open(location.store, location.prefix.as_str(), options)
-            .map_err(|error| at.failed(error))
+        Wal::open(store, prefix.as_str(), self.options())
     }
 
     pub(crate) fn options(&self) -> Options {

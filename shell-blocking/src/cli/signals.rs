@@ -1,8 +1,13 @@
 //! SIGINT and SIGTERM, for commands that have something to end in order.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+#[cfg(unix)]
 use std::thread;
 
-use crate::cli::exit::{Failure, by_signal};
+use crate::cli::exit::Failure;
+#[cfg(unix)]
+use crate::cli::exit::by_signal;
 
 /// Calls `first` with the number of the first signal, in a thread of its own; a second signal ends
 /// the program at once, as a crash would.
@@ -29,4 +34,22 @@ pub(crate) fn listen(first: impl FnOnce(i32) + Send + 'static) -> Result<(), Fai
 #[cfg(not(unix))]
 pub(crate) fn listen(_: impl FnOnce(i32) + Send + 'static) -> Result<(), Failure> {
     Ok(())
+}
+
+/// For commands that look now and then whether they are to end: the first signal.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<AtomicI32>);
+
+impl Heard {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Result<Heard, Failure> {
+        let heard = Heard::default();
+        let tell = heard.clone();
+        listen(move |number| tell.0.store(number, Ordering::Relaxed))?;
+        Ok(heard)
+    }
+
+    pub(crate) fn signal(&self) -> Option<i32> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|number| *number != 0)
+    }
 }

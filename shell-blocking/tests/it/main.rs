@@ -3,6 +3,7 @@
 
 mod anywhere;
 mod looking;
+mod lying;
 #[cfg(any(feature = "metrics", feature = "tracing"))]
 mod told;
 mod waiting;

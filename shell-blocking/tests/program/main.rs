@@ -2,6 +2,8 @@
 #![cfg(feature = "cli")]
 
 mod append;
+mod bench;
+mod check_store;
 mod crash;
 mod demo;
 mod generated;
@@ -15,4 +17,6 @@ mod quarantine;
 mod reading;
 mod report;
 mod s3;
+#[cfg(feature = "aws")]
+mod server;
 mod verify;

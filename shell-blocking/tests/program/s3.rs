@@ -81,6 +81,31 @@ fn a_log_in_a_bucket_is_inspected_verified_drawn_and_repaired() {
 }
 
 #[test]
+fn a_bucket_is_checked_and_measured_and_nothing_is_left_there() {
+    let Some(log) = prefix("checked") else { return };
+    run_with(["append", &log, "--region=7"], b"one\n").good();
+    crate::check_store::is_fit(&run(["check-store", &log, "--format=json"]).good());
+    let flags = ["--for=200ms", "--callers=2", "--flush-interval=0s", "--format=json"];
+    let out = run([&["bench", &log], &flags[..]].concat()).good();
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(found["appends"].as_u64() > Some(0), "{out}");
+    // Of the log, nothing changed; beside it, nothing is left.
+    assert_eq!(run(["read", &log, "--region=7", "--lines"]).good(), "one\n");
+    let location = sealog_shell::open_url(&log, sealog_shell::environment(), true).unwrap();
+    let name = log.trim_start_matches("s3://sealog-test/");
+    let listing = async {
+        use futures_util::TryStreamExt;
+        let listing = location.store.list(None);
+        listing.map_ok(|found| found.location.to_string()).try_collect::<Vec<_>>().await
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let keys = runtime.block_on(listing).unwrap();
+    let own: Vec<_> = keys.iter().filter(|key| key.starts_with(name)).collect();
+    assert!(!own.is_empty());
+    assert!(own.iter().all(|key| key.starts_with(&format!("{name}/"))), "{own:?}");
+}
+
+#[test]
 fn a_store_that_fails_is_told_apart_from_a_log_that_does() {
     let Some(log) = prefix("failing") else { return };
     let missing = log.replace("sealog-test", "no-such-bucket");
@@ -92,4 +117,10 @@ fn a_store_that_fails_is_told_apart_from_a_log_that_does() {
     let setting = ["--store", "aws_endpoint=http://127.0.0.1:9/", "--open-timeout=1ms"];
     let arguments = [&["append", &log, "--region=1"][..], &setting].concat();
     run(arguments).failed(3);
+    // Of such a store nothing can be said: that is no verdict.
+    for command in ["check-store", "bench"] {
+        let err = run([command, &missing]).failed(3);
+        assert!(err.starts_with("error: listing") && !err.contains("\nerror: "), "{err}");
+        assert!(err.contains("check credentials, permissions and that the bucket exists"), "{err}");
+    }
 }

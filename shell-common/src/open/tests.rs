@@ -190,3 +190,45 @@ fn what_is_read_must_be_a_directory_with_a_name_that_is_a_prefix() {
     let error = read_local(parent.path().join("my log"), false).unwrap_err();
     assert!(matches!(error, Error::InvalidOptions { option: "directory", .. }), "{error}");
 }
+
+#[test]
+fn a_place_beside_a_log_is_as_durable_as_the_log_and_leaves_no_directory_behind() {
+    let parent = tempfile::tempdir().unwrap();
+    let kept = parent.path().join("logs/a");
+    open_local(&kept, false).unwrap();
+    for (directory, left) in [(kept, 1), (parent.path().join("not/there"), 0)] {
+        let url = Url::from_directory_path(&directory).unwrap();
+        let by_url = scratch_url(url.as_str(), Vec::new(), "try-1");
+        for location in [scratch_local(&directory, "try-1"), by_url] {
+            let Location { store, prefix } = location.unwrap();
+            let described = format!("{store:?}");
+            assert!(described.contains("fsync: true"), "{described}");
+            let name = directory.file_name().unwrap().to_str().unwrap();
+            assert_eq!(prefix.as_str(), format!("{name}.try-1"));
+            let key = Path::from(format!("{prefix}/objects/0.wal"));
+            futures_executor::block_on(store.put(&key, "an object".into())).unwrap();
+            let place = directory.with_file_name(prefix.as_str());
+            assert!(place.join("objects/0.wal").is_file());
+            futures_executor::block_on(store.delete(&key)).unwrap();
+            assert!(!place.exists());
+            assert_eq!(directory.exists(), left == 1);
+        }
+    }
+    // The log that was there, and nothing else.
+    assert!(parent.path().join("logs/a/objects").is_dir());
+    assert_eq!(parent.path().read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn a_place_beside_a_log_has_a_name_that_a_prefix_can_have() {
+    let parent = tempfile::tempdir().unwrap();
+    let location = scratch_url("memory:///logs/a", Vec::new(), "try-1").unwrap();
+    assert_eq!(location.prefix.as_str(), "logs/a.try-1");
+    for refused in [
+        scratch_url("memory:///logs/a", Vec::new(), "a b"),
+        scratch_local(parent.path().join("a"), "b/../c"),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, Error::InvalidOptions { option: "prefix", .. }), "{error}");
+    }
+}
