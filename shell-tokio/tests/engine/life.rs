@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt, TryStreamExt};
 use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use sealog_tokio::{AckMode, EntryId, Outcome, object_store};
 
 use crate::engine::EngineError;
-use crate::store::{Asked, Fate};
-use crate::{A, B, BOTH_MODES, Process, row};
+use crate::store::{Asked, Client, Fate};
+use crate::{A, B, BOTH_MODES, PREFIX, Process, row};
 
 #[tokio::test(start_paused = true)]
 async fn rows_are_merged_from_memory_and_data_objects_and_outlive_a_crash() {
@@ -142,5 +144,27 @@ async fn a_flush_that_fails_keeps_what_it_froze_and_can_be_made_again() {
             assert_eq!(process.rows(A).await, [row("1", "a"), row("2", "b")]);
             assert!(!process.logged(A).await, "all of it is flushed");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hole_in_the_log_is_acknowledged_rows_and_refuses_the_opening() {
+    let bucket = Arc::new(InMemory::new());
+    let process = Process::open(&bucket, AckMode::Durable).await;
+    process.engine.create(A).await.unwrap();
+    process.put(A, "1", "to be damaged").await;
+    process.client.cut();
+    drop(process);
+    let objects: Vec<_> = bucket.list(Some(&Path::from(PREFIX))).try_collect().await.unwrap();
+    for ObjectMeta { location, .. } in objects {
+        let mut bytes = bucket.get(&location).await.unwrap().bytes().await.unwrap().to_vec();
+        if let Some(at) = bytes.windows(13).position(|found| found == b"to be damaged") {
+            bytes[at] ^= 1;
+            bucket.put(&location, bytes.into()).await.unwrap();
+        }
+    }
+    match Process::with(Client::of(&bucket), AckMode::Durable).await {
+        Err(EngineError::Lost(hole)) => assert_eq!(hole.region, A),
+        other => panic!("{:?}", other.map(|process| process.wal)),
     }
 }

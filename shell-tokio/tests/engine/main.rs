@@ -6,6 +6,7 @@ mod engine;
 
 mod dropping;
 mod killed;
+mod killed_process;
 mod life;
 mod order;
 mod seam;
