@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use futures_util::{FutureExt, TryStreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use sealog_tokio::{AckMode, EntryId, Outcome, object_store};
+use sealog_tokio::{AckMode, EntryId, Outcome, RegionId, Wal, object_store};
 
-use crate::engine::EngineError;
+use crate::engine::{Engine, EngineError};
 use crate::store::{Asked, Client, Fate};
-use crate::{A, B, BOTH_MODES, PREFIX, Process, row};
+use crate::{A, B, BOTH_MODES, PREFIX, Process, ROOT, options, row};
 
 #[tokio::test(start_paused = true)]
 async fn rows_are_merged_from_memory_and_data_objects_and_outlive_a_crash() {
@@ -166,5 +167,39 @@ async fn a_hole_in_the_log_is_acknowledged_rows_and_refuses_the_opening() {
     match Process::with(Client::of(&bucket), AckMode::Durable).await {
         Err(EngineError::Lost(hole)) => assert_eq!(hole.region, A),
         other => panic!("{:?}", other.map(|process| process.wal)),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn regions_written_side_by_side_share_objects_and_are_replayed_in_one_pass() {
+    const REGIONS: usize = 50;
+    let bucket = Arc::new(InMemory::new());
+    let process = Process::open(&bucket, AckMode::Durable).await;
+    let regions: Vec<RegionId> = (0..REGIONS as u64).map(RegionId).collect();
+    for region in &regions {
+        process.engine.create(*region).await.unwrap();
+    }
+    for key in ["1", "2", "3"] {
+        let puts = regions.iter().map(|region| process.engine.put(*region, vec![row(key, "a")]));
+        let flushed = process.engine.flush(regions[7]);
+        let (puts, flushed) = tokio::join!(join_all(puts), flushed);
+        assert!(puts.iter().all(Result::is_ok), "{puts:?}");
+        flushed.unwrap();
+    }
+    let objects = process.wal.stats().await.unwrap().created_objects_total;
+    assert!(objects < REGIONS as u64 / 2, "{objects} objects");
+    process.client.cut();
+    drop(process);
+
+    let client = Client::of(&bucket);
+    let options = options(AckMode::Durable);
+    let wal = Wal::open(client.clone(), PREFIX, options).await.unwrap();
+    let before = client.requests();
+    let engine = Engine::open(client.clone(), ROOT, Arc::new(wal)).await.unwrap();
+    // Three listings, the manifests, and each object once.
+    let requests = client.requests() - before;
+    assert!(requests <= 3 + REGIONS + objects as usize, "{requests} of {objects} objects");
+    for region in regions {
+        assert_eq!(engine.scan(region).await.unwrap().len(), 3);
     }
 }
