@@ -47,7 +47,7 @@
 //! owns the state machine of `sealog-core` that holds all the rules; handles send it commands, and
 //! requests to the store run in tasks beside it. Reads go to the store directly and do not hold up
 //! appends. [`Wal::read`] reads one region, and [`Wal::replay`] many in one pass over the objects,
-//! for an engine that starts.
+//! for an engine that starts. An engine that takes other kinds of logs too takes a [`LogStore`].
 //!
 //! Acknowledged means durable unless [`Options::ack_mode`] is [`AckMode::Enqueued`]: then an append
 //! returns on admission with its id, and [`Wal::wait_durable`] says when it is durable. A crash can
@@ -68,6 +68,7 @@
 //! clients of those stores for [`Wal::open_url`].
 #![doc = include_str!("figures.md")]
 
+mod log_store;
 mod open;
 mod reader;
 mod runtime;
@@ -75,6 +76,7 @@ mod stream;
 mod submitted;
 mod wal;
 
+pub use log_store::{LogError, LogFuture, LogStore, LogStream};
 pub use object_store;
 pub use reader::Reader;
 pub use sealog_core::catalog::{HeldBy, Holder, RegionHold, RegionInfo};
