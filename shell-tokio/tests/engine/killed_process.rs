@@ -36,8 +36,8 @@ async fn numbers(engine: &Engine) -> Vec<u64> {
     numbers
 }
 
+/// The process that the test below starts and kills; started otherwise it does nothing.
 #[tokio::test]
-#[ignore = "the process that the test below starts and kills"]
 #[expect(clippy::print_stdout, reason = "its parent listens")]
 async fn child() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
@@ -87,7 +87,7 @@ impl Drop for Killed {
 
 fn start(directory: &Path) -> (Killed, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed_process::child", "--ignored", "--nocapture"])
+        .args(["--exact", "killed_process::child", "--nocapture"])
         .env(DIRECTORY, directory)
         .stdout(Stdio::piped())
         .spawn()

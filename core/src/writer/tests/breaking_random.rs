@@ -82,13 +82,13 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         StorageEffect::DeleteObjects { keys, .. } if how < 200 => {
             let answered = keys.iter().skip(usize::from(how % 3));
             let mut results: Vec<_> = answered.map(|key| (key.clone(), Ok(()))).collect();
-            if how % 5 == 0 {
+            if how.is_multiple_of(5) {
                 results.extend((0..20).map(|at| (prefix().object_key(ObjectSeq(at)), Ok(()))));
                 results.push(("nonsense".into(), Ok(())));
                 let other = Prefix::new("other").unwrap();
                 results.push((other.object_key(ObjectSeq(7)), Err(StoreError::new(Refused))));
             }
-            if how % 7 == 0 {
+            if how.is_multiple_of(7) {
                 let again = results
                     .clone()
                     .into_iter()
