@@ -171,7 +171,11 @@ pub enum Error {
         cause: Arc<Error>,
     },
     /// What `stop` could not save.
-    #[error("stopping lost {entries} acknowledged entries and {releases} release records: {cause}")]
+    #[error(
+        "stopping could not save {entries} acknowledged entries and {releases} release records: {cause}. \
+         Append again what an engine still has, and release those regions again, once the log is \
+         open"
+    )]
     Lost {
         /// Acknowledged entries that are not durable.
         entries: u64,

@@ -19,12 +19,14 @@ use crate::wait::{wait, wait_for};
 /// A [`WriteError`] has the cause and what it means for the entries, its
 /// [`outcome`](WriteError::outcome): whether they may be stored all the same. The causes:
 ///
-/// - [`Error::InvalidRegion`], [`Error::AppendTooLarge`]: refused before anything happened.
+/// - [`Error::InvalidRegion`], [`Error::AppendTooLarge`], [`Error::Released`]: refused before
+///   anything happened.
 /// - [`Error::Store`], [`Error::Conflict`]: its batch was rolled back, with every append after it
 ///   that was not durable yet. The log goes on. Not in `enqueued`, where a create is repeated until
 ///   it succeeds.
 /// - [`Error::Failing`], in `enqueued`: the store refuses what the log writes, so nothing more is
 ///   taken until a create succeeds. Retry later.
+/// - [`Error::Fenced`], [`Error::Corrupted`]: the log ended with this while the append was under way.
 /// - [`Error::SequenceExhausted`], [`Error::Stopped`], [`Error::Poisoned`]: the log takes nothing
 ///   more.
 ///
@@ -33,6 +35,9 @@ use crate::wait::{wait, wait_for};
 /// [`Error::Store`]: crate::Error::Store
 /// [`Error::Conflict`]: crate::Error::Conflict
 /// [`Error::Failing`]: crate::Error::Failing
+/// [`Error::Released`]: crate::Error::Released
+/// [`Error::Fenced`]: crate::Error::Fenced
+/// [`Error::Corrupted`]: crate::Error::Corrupted
 /// [`Error::SequenceExhausted`]: crate::Error::SequenceExhausted
 /// [`Error::Stopped`]: crate::Error::Stopped
 /// [`Error::Poisoned`]: crate::Error::Poisoned

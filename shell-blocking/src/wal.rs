@@ -167,7 +167,7 @@ impl Wal {
     /// # use sealog_blocking::{EntryId, Error, RegionId, ReplayFilter, ReplayItem, Wal};
     /// # fn restart(wal: Wal, applied: EntryId) -> Result<(), Error> {
     /// // Region 7 is applied up to some id, of the others nothing is.
-    /// let filter = ReplayFilter::all().region_from(RegionId(7), applied.next());
+    /// let filter = ReplayFilter::all().region_after(RegionId(7), applied);
     /// for item in wal.replay(filter) {
     ///     match item? {
     ///         ReplayItem::Entry(region, entry) => println!("{region}: {:?}", entry.payload),

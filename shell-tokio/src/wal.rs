@@ -191,7 +191,7 @@ impl Wal {
     /// # use sealog_tokio::{EntryId, Error, RegionId, ReplayFilter, ReplayItem, Wal};
     /// # async fn restart(wal: Wal, applied: EntryId) -> Result<(), Error> {
     /// // Region 7 is applied up to some id, of the others nothing is.
-    /// let filter = ReplayFilter::all().region_from(RegionId(7), applied.next());
+    /// let filter = ReplayFilter::all().region_after(RegionId(7), applied);
     /// let mut replay = wal.replay(filter);
     /// while let Some(item) = replay.try_next().await? {
     ///     match item {

@@ -14,8 +14,7 @@ use crate::types::{EntryId, RegionId};
 ///
 /// // Everything, except that region 7 is known up to some id, and region 8 is not wanted.
 /// let known = EntryId(5 << 20 | 3);
-/// let filter =
-///     ReplayFilter::all().region_from(RegionId(7), known.next()).without(RegionId(8));
+/// let filter = ReplayFilter::all().region_after(RegionId(7), known).without(RegionId(8));
 /// assert_eq!(filter.from(RegionId(1)), Some(EntryId::ZERO));
 /// assert_eq!(filter.from(RegionId(7)), Some(EntryId(5 << 20 | 4)));
 /// assert_eq!(filter.from(RegionId(8)), None);
@@ -52,6 +51,12 @@ impl ReplayFilter {
     pub fn region_from(mut self, region: RegionId, id: EntryId) -> ReplayFilter {
         self.named.insert(region, Some(id));
         self
+    }
+
+    /// This region, its entries above `id`: what an engine wants that has all through `id`
+    /// elsewhere. What was said of it before does not count.
+    pub fn region_after(self, region: RegionId, id: EntryId) -> ReplayFilter {
+        self.region_from(region, id.next())
     }
 
     /// Not this region. What was said of it before does not count.
