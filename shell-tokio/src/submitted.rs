@@ -36,6 +36,9 @@ use sealog_shell::Submission;
 /// [`Error::Store`]: crate::Error::Store
 /// [`Error::Conflict`]: crate::Error::Conflict
 /// [`Error::Failing`]: crate::Error::Failing
+/// [`Error::Released`]: crate::Error::Released
+/// [`Error::Fenced`]: crate::Error::Fenced
+/// [`Error::Corrupted`]: crate::Error::Corrupted
 /// [`Error::SequenceExhausted`]: crate::Error::SequenceExhausted
 /// [`Error::Stopped`]: crate::Error::Stopped
 /// [`Error::Poisoned`]: crate::Error::Poisoned
