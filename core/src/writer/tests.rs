@@ -2,7 +2,6 @@
 //! between the steps says why.
 
 mod breaking;
-mod breaking_random;
 mod calls;
 mod carrying;
 mod create;

@@ -29,16 +29,16 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0..4u64, prop_oneof![0..40usize, Just(20_000)], any::<bool>())
             .prop_map(|(region, len, many)| Step::Append { region, len, many }),
         2 => Just(Step::Flush),
-        1 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Obsolete { region, sequence }),
+        6 => (0..4u64, 0..16u64).prop_map(|(region, sequence)| Step::Obsolete { region, sequence }),
         2 => (0..4u64, 0..30u64).prop_map(|(region, sequence)| Step::Wait { region, sequence }),
         1 => Just(Step::Stop),
         4 => prop_oneof![4 => 0..400u64, 1 => Just(6_000u64), 1 => Just(60_000u64)]
             .prop_map(|millis| Step::Tick { millis }),
-        10 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Step::Answer { which, how }),
+        18 => (any::<usize>(), prop_oneof![3 => 0..140u8, 1 => any::<u8>()]).prop_map(|(which, how)| Step::Answer { which, how }),
         1 => (0..60u64, any::<u8>()).prop_map(|(id, kind)| Step::Nonsense { id, kind }),
         1 => (0..30u64).prop_map(|sequence| Step::Judge { sequence }),
         1 => (0..4u64).prop_map(|region| Step::Watch { region }),
-        2 => (0..4u64, prop_oneof![9 => Just(false), 1 => Just(true)])
+        5 => (0..4u64, prop_oneof![3 => Just(false), 1 => Just(true)])
             .prop_map(|(region, in_full)| Step::Release { region, in_full }),
     ]
 }
@@ -69,7 +69,7 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         }
         StorageEffect::List { .. } if how < 200 => {
             let key = |sequence: u64| prefix().object_key(ObjectSeq(sequence));
-            let listed = (0..u64::from(how) % 20).map(|sequence| Listed {
+            let listed = (6..9 + u64::from(how) % 20).map(|sequence| Listed {
                 key: key(sequence),
                 size: 100 + sequence,
                 modified_millis: 0,
@@ -82,7 +82,20 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         // Some keys may have no answer.
         StorageEffect::DeleteObjects { keys, .. } if how < 200 => {
             let answered = keys.iter().skip(usize::from(how % 3));
-            let results = answered.map(|key| (key.clone(), Ok(()))).collect();
+            let mut results: Vec<_> = answered.map(|key| (key.clone(), Ok(()))).collect();
+            if how.is_multiple_of(5) {
+                results.extend((0..20).map(|at| (prefix().object_key(ObjectSeq(at)), Ok(()))));
+                results.push(("nonsense".into(), Ok(())));
+                let other = Prefix::new("other").unwrap();
+                results.push((other.object_key(ObjectSeq(7)), Err(StoreError::new(Refused))));
+            }
+            if how.is_multiple_of(7) {
+                let again = results
+                    .clone()
+                    .into_iter()
+                    .map(|(key, _)| (key, Err(StoreError::new(TimedOut))));
+                results.extend(again.collect::<Vec<_>>());
+            }
             StorageAnswer::DeleteResult { id, results }
         }
         _ => failed,
@@ -148,9 +161,9 @@ impl Model {
 }
 
 /// Runs the steps, and then on until everybody is answered, and returns every effect as text.
-fn run(options: Options, steps: &[Step]) -> Vec<String> {
-    let mut log = Log::new(options);
-    log.writer.set_keys_per_delete(2);
+fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> {
+    let mut log = Log::starting_at(options, ObjectSeq(next));
+    log.writer.set_keys_per_delete(keys);
     let mut trace = Vec::new();
     // What was put where.
     let mut put = BTreeMap::new();
@@ -178,7 +191,13 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
             }
             Some(Step::Flush) => Event::Flush { waiter: log.waiter() },
             Some(Step::Obsolete { region, sequence }) => {
-                let (region, id) = (RegionId(region), id(sequence, 2));
+                let (region, id) = (
+                    RegionId(region),
+                    id(
+                        (next + sequence).saturating_sub(8).min((1 << 44) - 1),
+                        1 + (sequence % 2) as u32,
+                    ),
+                );
                 Event::Obsolete { region, id, waiter: log.waiter() }
             }
             Some(Step::Release { region, in_full }) => {
@@ -189,7 +208,10 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                 }
             }
             Some(Step::Wait { region, sequence }) => {
-                let (region, id) = (RegionId(region), id(sequence, 2));
+                let (region, id) = (
+                    RegionId(region),
+                    id((next + sequence).saturating_sub(8).min((1 << 44) - 1), 2),
+                );
                 Event::WaitDurable { region, id, waiter: log.waiter() }
             }
             Some(Step::Stop) => {
@@ -216,7 +238,8 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
                 Event::Storage(nonsense(id, kind))
             }
             Some(Step::Judge { sequence }) => {
-                let object = Link { sequence: ObjectSeq(sequence), epoch: EPOCH };
+                let object =
+                    Link { sequence: ObjectSeq((next + sequence).saturating_sub(8)), epoch: EPOCH };
                 let segment = SegmentRef { object, region: RegionId(0) };
                 Event::SegmentReadFailed { segment, waiter: log.waiter() }
             }
@@ -294,12 +317,15 @@ fn run(options: Options, steps: &[Step]) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn every_waiter_is_answered_once_and_the_same_events_give_the_same_effects(
         steps in prop::collection::vec(step(), 1..120),
         max_in_flight in 1..4u32,
+        next in prop_oneof![2 => Just(6u64), 1 => (1u64 << 44) - 6..=(1u64 << 44)],
+        keys in 1..4usize,
+        reclaim_interval in prop_oneof![Just(0u64), Just(1000), Just(60_000)],
         max_deletes_in_flight in 1..3u32,
         max_batch_bytes in prop_oneof![Just(1u64), Just(300), Just(1 << 20)],
         retry_for in prop_oneof![Just(0u64), Just(300), Just(2000)],
@@ -315,6 +341,7 @@ proptest! {
             max_unpersisted_age: Duration::from_millis(max_unpersisted_age),
             stop_deadline: Duration::from_millis(stop_deadline),
             max_in_flight,
+            reclaim_interval: Duration::from_millis(reclaim_interval),
             max_deletes_in_flight,
             max_batch_bytes,
             retry_for: Duration::from_millis(retry_for),
@@ -322,7 +349,7 @@ proptest! {
             flush_interval: Duration::from_millis(if at_once { 0 } else { 100 }),
             ..Options::default()
         };
-        let first = run(options.clone(), &steps);
-        prop_assert_eq!(first, run(options, &steps));
+        let first = run(options.clone(), &steps, next, keys);
+        prop_assert_eq!(first, run(options, &steps, next, keys));
     }
 }
