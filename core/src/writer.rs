@@ -104,6 +104,9 @@ pub struct Writer<W> {
     may_return: MayReturn,
     /// The regions that were released in full: nothing is appended to them.
     released: BTreeSet<RegionId>,
+    /// In `durable`: what had this sequence or a later one was dropped by stop. The last object of
+    /// the log, which holds no entries, may come behind it.
+    dropped_from: Option<ObjectSeq>,
     /// The last object of a stop in `durable` was sealed: it is the only one.
     last_object_sealed: bool,
     /// Release records that were dropped for good.
@@ -186,6 +189,7 @@ impl<W> Writer<W> {
             carried: Carried::new(),
             may_return: MayReturn::new(),
             released,
+            dropped_from: None,
             last_object_sealed: false,
             lost_releases: 0,
             lost_entries: 0,

@@ -244,6 +244,7 @@ impl<W> Writer<W> {
         let count = batches.len() as u64 + u64::from(self.open.is_some());
         self.stats.rolled_back_batches_total += count;
         self.skipped |= self.rules.guard_after_roll_back;
+        let first_failed = batches.front().map(|batch| batch.link.sequence);
         if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
             self.failed.add(first.link.sequence, last.link.sequence, &error);
         }
@@ -265,6 +266,8 @@ impl<W> Writer<W> {
         // A carrier is tried again in the next interval.
         self.last_seal = self.now;
         if matches!(self.state, State::Stopping { .. }) {
+            let first = first_failed.filter(|first| self.dropped_from.is_none_or(|d| *first < d));
+            self.dropped_from = first.or(self.dropped_from);
             self.loss_cause = Some(error);
         }
     }

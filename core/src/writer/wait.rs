@@ -77,7 +77,8 @@ impl<W> Writer<W> {
     /// Whether every batch up to this sequence became durable or failed: of an id there that is not
     /// known to have failed, nothing waits, whatever is still known of its region.
     fn is_settled(&self, sequence: ObjectSeq) -> bool {
-        self.catalog.last().is_some_and(|last| sequence <= last.sequence)
+        let dropped = self.dropped_from.is_some_and(|dropped| sequence >= dropped);
+        !dropped && self.catalog.last().is_some_and(|last| sequence <= last.sequence)
     }
 
     /// Waits with the newest batch that holds an id of the region at or below this one.

@@ -180,3 +180,32 @@ fn a_release_that_failed_as_stopped_is_written() {
     log.created(7);
     assert_eq!(log.records(9), ["1 through 6/1"]);
 }
+
+/// Section 5: an id whose batch was dropped is never certified, also not by an object behind it.
+#[test]
+fn the_last_object_of_stop_certifies_nothing_that_stop_dropped() {
+    for rolled_back in [false, true] {
+        let mut log =
+            Log::new(Options { max_in_flight: 1, retry_for: Duration::ZERO, ..at_once() });
+        log.append(1, "a");
+        log.created(6);
+        assert_eq!(log.append(2, "under way"), ["put 7"]);
+        log.append(3, "sealed");
+        log.flush();
+        log.release(1);
+        log.append(4, "open");
+        log.stop();
+        let said = if rolled_back { log.fails(7, Refused) } else { log.created(7) };
+        let put = said.iter().find_map(|said| said.strip_prefix("put ")).expect("a last object");
+        let last: u64 = put.parse().unwrap();
+        assert_eq!(log.records(last), ["1 through 6/1"]);
+        log.created(last);
+        log.lists(&[last]);
+        for (region, sequence) in [(3, 8), (3, 9), (4, 9), (4, 10)] {
+            let said = log.wait(region, id(sequence, 1));
+            assert!(said[0].contains("Stopped"), "{region}, {sequence}: {said:?}");
+        }
+        let said = log.wait(2, id(7, 1));
+        assert_eq!(said[0].starts_with("ack"), !rolled_back, "{said:?}");
+    }
+}
