@@ -116,6 +116,53 @@ pub enum Error {
         /// The key.
         key: Key,
     },
+    /// In `enqueued`: the object of an earlier writer that landed late took the place of acknowledged
+    /// entries. This writer ends; `stop` says what was lost.
+    #[error(
+        "{key} is held by a late object of an earlier writer (epoch {epoch}), where acknowledged \
+         entries were to be stored: this writer ends, and what it had not stored by then is lost, as \
+         stop reports. The log itself is sound: open it again to go on"
+    )]
+    Displaced {
+        /// The key.
+        key: Key,
+        /// The epoch of the object that stands there.
+        epoch: Epoch,
+    },
+    /// An object was written by a later version of Sealog. Nothing is wrong with it, and this version
+    /// changes nothing of such a log.
+    #[error(
+        "{key} has format version {version}, which this version of Sealog does not know: it is not \
+         damaged. The log is left as it is; use a version of Sealog that knows the format"
+    )]
+    NewerFormat {
+        /// The object.
+        key: Key,
+        /// Its version.
+        version: u16,
+    },
+    /// More waits for admission than `max_queued_bytes` allows. Nothing of the append was written.
+    #[error(
+        "more than {limit} bytes wait for the log to take them (max_queued_bytes): nothing of this \
+         append was written. Retry when the store has caught up, or wait for a place with append"
+    )]
+    Overloaded {
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// An `obsolete` so far above everything in the log that the sequences between would be used up.
+    /// Nothing changed.
+    #[error(
+        "{id} is too far above everything in the log to make obsolete: at most {limit} is possible \
+         now, since every sequence between may cost a later opening a claim. Nothing was changed; \
+         check where the id comes from"
+    )]
+    IdTooFar {
+        /// The id that was to become obsolete.
+        id: EntryId,
+        /// The largest id that could be made obsolete now.
+        limit: EntryId,
+    },
     /// Another writer has the prefix: this one acknowledges nothing more.
     #[error(
         "this writer (epoch {epoch}) has lost the log to {} (epoch {theirs}), whose object stands \
@@ -194,13 +241,17 @@ impl Error {
             Error::Contended { .. }
             | Error::Unsettled { .. }
             | Error::Failing { .. }
-            | Error::Conflict { .. } => true,
+            | Error::Conflict { .. }
+            | Error::Overloaded { .. } => true,
             Error::Store { source, .. } => source.is_retryable(),
             Error::InvalidOptions { .. }
             | Error::InvalidRegion { .. }
             | Error::Released { .. }
             | Error::AppendTooLarge { .. }
             | Error::Missing { .. }
+            | Error::Displaced { .. }
+            | Error::NewerFormat { .. }
+            | Error::IdTooFar { .. }
             | Error::Fenced { .. }
             | Error::Corrupted { .. }
             | Error::UnsafeStore { .. }

@@ -55,10 +55,7 @@
 //!                 StorageAnswer::CreateResult { id, result: free.then_some(()).ok_or(exists) }
 //!             }
 //!             StorageEffect::ReadBack { id, key, .. } => {
-//!                 let result = self.0.get(&key).map(|object| ReadBack {
-//!                     size: object.len() as u64,
-//!                     header: object.slice(..object.len().min(54)),
-//!                 });
+//!                 let result = self.0.get(&key).map(ReadBack::of);
 //!                 StorageAnswer::ReadBackResult { id, result: result.ok_or_else(missing) }
 //!             }
 //!             StorageEffect::DeleteObjects { id, keys, .. } => {

@@ -49,8 +49,17 @@ pub struct Options {
     pub on_corrupted_segment: OnCorruptedSegment,
     /// How many requests an opening has under way at once. 1 to 1024, default 64.
     pub open_concurrency: u32,
-    /// How many requests a read has under way at once. 1 to 1024, default 8.
+    /// How many requests a read has under way at once. 1 to 1024, default 64.
     pub read_concurrency: u32,
+    /// How many bytes a read has under way or holds, what its caller has taken aside. From 1 MiB,
+    /// default 64 MiB.
+    pub read_ahead_bytes: u64,
+    /// How long after the last success of a read its fetches are repeated that fail in a way that may
+    /// pass. 0 to 1 h, default 30 s; with 0 the first failure ends the read.
+    pub read_retry_for: Duration,
+    /// Appends are let in while less than this many bytes wait for admission (payloads, and 64 bytes
+    /// for each append), or nothing does. From 1 B, default 256 MiB.
+    pub max_queued_bytes: u64,
     /// How many delete requests run at once. 1 to 1024, default 4.
     pub max_deletes_in_flight: u32,
     /// How long after the last object was sealed an idle log makes one more, if that is what lets
@@ -114,7 +123,10 @@ impl Default for Options {
             max_unpersisted_age: Duration::from_secs(8),
             on_corrupted_segment: OnCorruptedSegment::Skip,
             open_concurrency: 64,
-            read_concurrency: 8,
+            read_concurrency: 64,
+            read_ahead_bytes: 64 << 20,
+            read_retry_for: Duration::from_secs(30),
+            max_queued_bytes: 256 << 20,
             max_deletes_in_flight: 4,
             reclaim_interval: Duration::from_secs(60),
             open_timeout: Duration::from_secs(60),
@@ -151,6 +163,9 @@ impl Options {
         within("max_unpersisted_age", self.max_unpersisted_age, ms.., "1 ms or more")?;
         within("open_concurrency", self.open_concurrency, 1..=1024, "1 to 1024")?;
         within("read_concurrency", self.read_concurrency, 1..=1024, "1 to 1024")?;
+        within("read_ahead_bytes", self.read_ahead_bytes, 1 << 20.., "1 MiB or more")?;
+        within("read_retry_for", self.read_retry_for, ..=HOUR, "0 to 1 h")?;
+        within("max_queued_bytes", self.max_queued_bytes, 1.., "1 B or more")?;
         within("max_deletes_in_flight", self.max_deletes_in_flight, 1..=1024, "1 to 1024")?;
         if !self.reclaim_interval.is_zero() {
             within("reclaim_interval", self.reclaim_interval, s.., "0, or 1 s or more")?;
@@ -216,6 +231,9 @@ mod tests {
             |o| o.stop_deadline = Duration::ZERO,
             |o| o.open_concurrency = 1024,
             |o| o.read_concurrency = 1,
+            |o| o.read_ahead_bytes = 1 << 20,
+            |o| o.read_retry_for = Duration::ZERO,
+            |o| o.max_queued_bytes = 1,
             |o| o.max_deletes_in_flight = 1024,
             |o| o.reclaim_interval = Duration::ZERO,
             |o| o.reclaim_interval = Duration::from_secs(1),
@@ -245,6 +263,9 @@ mod tests {
             ("open_concurrency", "0", |o| o.open_concurrency = 0),
             ("open_concurrency", "1025", |o| o.open_concurrency = 1025),
             ("read_concurrency", "0", |o| o.read_concurrency = 0),
+            ("read_ahead_bytes", "1048575", |o| o.read_ahead_bytes = (1 << 20) - 1),
+            ("read_retry_for", "3601s", |o| o.read_retry_for = Duration::from_secs(3601)),
+            ("max_queued_bytes", "0", |o| o.max_queued_bytes = 0),
             ("max_deletes_in_flight", "0", |o| o.max_deletes_in_flight = 0),
             ("max_deletes_in_flight", "1025", |o| o.max_deletes_in_flight = 1025),
             ("reclaim_interval", "999ms", |o| o.reclaim_interval = Duration::from_millis(999)),

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use object_store::{
     Error as ClientError, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload,
 };
 use sealog_core::error::Operation;
-use sealog_core::format::HEADER_LEN;
+use sealog_core::format::{HEADER_LEN, MIN_OBJECT_LEN, TRAILER_LEN};
 use sealog_core::{
     Key, Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
 };
@@ -29,8 +30,7 @@ use crate::error::store_error;
 /// asked for is a transient failure.
 ///
 /// Dropping the future abandons the request in the same way. Each effect costs one request; a
-/// listing one per page, and a read-back a second one when the first fails in a way that an object
-/// of fewer bytes than a header would explain. A delete of several keys costs one request if the
+/// listing one per page, and a read-back two, for both ends of the object. A delete of several keys costs one request if the
 /// store has one for so many ([`keys_per_delete`]), else one per key; of a key that the client does
 /// not speak of, it is a failure.
 pub async fn carry_out(
@@ -91,11 +91,7 @@ async fn list(
     listing.try_collect().await.map_err(failed)
 }
 
-async fn fetch(
-    store: &dyn ObjectStore,
-    key: &str,
-    range: std::ops::Range<u64>,
-) -> Result<Bytes, FetchError> {
+async fn fetch(store: &dyn ObjectStore, key: &str, range: Range<u64>) -> Result<Bytes, FetchError> {
     let expected = range.end.saturating_sub(range.start);
     let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
     let found = store.get_opts(&path(key)?, options).await?.bytes().await?;
@@ -112,7 +108,7 @@ async fn create(store: &dyn ObjectStore, key: &str, payload: &Payload) -> Result
 
 async fn read_back(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, StoreError> {
     let failed = |error: FetchError| error.mapped(Operation::ReadBack);
-    let error = match read_header(store, key).await {
+    let error = match read_ends(store, key).await {
         Ok(found) => return Ok(found),
         Err(error) => failed(error),
     };
@@ -122,24 +118,44 @@ async fn read_back(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, Store
         && let Ok(size) = size(store, key).await
         && size < HEADER_LEN as u64
     {
-        return Ok(ReadBack { size, header: Bytes::new() });
+        return Ok(ReadBack { size, header: Bytes::new(), trailer: Bytes::new() });
     }
     Err(error)
 }
 
-async fn read_header(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, FetchError> {
-    let length = HEADER_LEN as u64;
-    let options = GetOptions { range: Some(GetRange::Bounded(0..length)), ..Default::default() };
-    let found = store.get_opts(&path(key)?, options).await?;
-    let size = found.meta.size;
-    if size < length {
-        return Ok(ReadBack { size, header: Bytes::new() });
+/// First the header, which says how large the object is, then its last bytes.
+async fn read_ends(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, FetchError> {
+    let path = path(key)?;
+    let (size, header) = read_part(store, &path, 0..HEADER_LEN as u64).await?;
+    if size < MIN_OBJECT_LEN {
+        return Ok(ReadBack { size, header: Bytes::new(), trailer: Bytes::new() });
     }
-    let header = found.bytes().await?;
-    if header.len() as u64 == length {
-        Ok(ReadBack { size, header })
+    let (size_again, trailer) = read_part(store, &path, size - TRAILER_LEN as u64..size).await?;
+    if size_again != size {
+        let text = format!("it had {size} bytes, then {size_again}: another took its place");
+        return Err(FetchError::Body(transient(text)));
+    }
+    Ok(ReadBack { size, header, trailer })
+}
+
+/// The size of an object, and a part of it; of an object that ends before the part does, nothing.
+async fn read_part(
+    store: &dyn ObjectStore,
+    path: &Path,
+    range: Range<u64>,
+) -> Result<(u64, Bytes), FetchError> {
+    let (end, expected) = (range.end, range.end - range.start);
+    let options = GetOptions { range: Some(GetRange::Bounded(range)), ..Default::default() };
+    let found = store.get_opts(path, options).await?;
+    let size = found.meta.size;
+    if size < end {
+        return Ok((size, Bytes::new()));
+    }
+    let part = found.bytes().await?;
+    if part.len() as u64 == expected {
+        Ok((size, part))
     } else {
-        Err(wrong_length(length, &header))
+        Err(wrong_length(expected, &part))
     }
 }
 

@@ -11,7 +11,6 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use sealog_core::event::{Listed, Payload, ReadBack, StorageAnswer, StorageEffect};
-use sealog_core::format::HEADER_LEN;
 use sealog_core::{Key, StoreError, StoreErrorKind, Time};
 
 /// What is stored.
@@ -91,10 +90,7 @@ impl ModelStore {
                 StorageAnswer::CreateResult { id, result: self.create(key, payload) }
             }
             StorageEffect::ReadBack { key, .. } => {
-                let result = self.read(key).map(|bytes| ReadBack {
-                    size: bytes.len() as u64,
-                    header: bytes.get(..HEADER_LEN).map_or(Bytes::new(), |h| bytes.slice_ref(h)),
-                });
+                let result = self.read(key).map(|bytes| ReadBack::of(&bytes));
                 StorageAnswer::ReadBackResult { id, result }
             }
             StorageEffect::DeleteObjects { keys, .. } => {

@@ -9,7 +9,7 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use crate::error::{DecodeError, Part, StoreError};
-use crate::format::{Header, MIN_OBJECT_LEN};
+use crate::format::{HEADER_LEN, Header, MIN_OBJECT_LEN, TRAILER_LEN};
 use crate::key::Key;
 use crate::types::ObjectSeq;
 
@@ -56,7 +56,7 @@ pub enum StorageEffect {
         /// After this long the answer is "timed out", though the request may still land.
         time_limit: Duration,
     },
-    /// Read the first 54 bytes of an object, and its size. Answered by
+    /// Read the first 54 bytes of an object, its last 32 bytes, and its size. Answered by
     /// [`StorageAnswer::ReadBackResult`].
     ReadBack {
         /// To be carried back.
@@ -204,11 +204,36 @@ pub struct Listed {
 pub struct ReadBack {
     /// The object's size in bytes.
     pub size: u64,
-    /// Its first 54 bytes; empty if it is shorter than that.
+    /// Its first 54 bytes; empty if the object has fewer than 90 bytes.
     pub header: Bytes,
+    /// Its last 32 bytes, which hold the checksum of the whole object; empty if the object has
+    /// fewer than 90 bytes.
+    pub trailer: Bytes,
 }
 
 impl ReadBack {
+    /// What a read-back of an object with these bytes answers.
+    pub fn of(object: &Bytes) -> ReadBack {
+        let size = object.len() as u64;
+        if size < MIN_OBJECT_LEN {
+            return ReadBack { size, header: Bytes::new(), trailer: Bytes::new() };
+        }
+        let trailer = object.slice(object.len() - TRAILER_LEN..);
+        ReadBack { size, header: object.slice(..HEADER_LEN), trailer }
+    }
+
+    /// Whether it holds what a read-back of an object of its size must hold. A shell that answers
+    /// otherwise has read nothing that can be relied on.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.size < MIN_OBJECT_LEN
+            || self.header.len() == HEADER_LEN && self.trailer.len() == TRAILER_LEN
+    }
+
+    /// Whether header and trailer are those of the object with this header and these bytes.
+    pub(crate) fn is_of(&self, header: &[u8], payload: &Payload) -> bool {
+        *self.header == *header && payload.ends_with(&self.trailer)
+    }
+
     /// The header of the object, if what was found is one of this sequence.
     pub(crate) fn header_at(&self, sequence: ObjectSeq) -> Result<Header, DecodeError> {
         if self.size < MIN_OBJECT_LEN {
@@ -252,6 +277,22 @@ impl Payload {
     /// Whether there is not one byte.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether these are its last bytes.
+    pub(crate) fn ends_with(&self, mut end: &[u8]) -> bool {
+        for chunk in self.chunks.iter().rev() {
+            let common = chunk.len().min(end.len());
+            let (rest, last) = end.split_at(end.len() - common);
+            if !chunk.ends_with(last) {
+                return false;
+            }
+            end = rest;
+            if end.is_empty() {
+                return true;
+            }
+        }
+        end.is_empty()
     }
 
     /// All bytes in one buffer: a copy, for tests and tools.

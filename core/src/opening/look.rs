@@ -8,7 +8,6 @@ use super::start::Start;
 use super::{Opening, Phase};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
-use crate::format::{HEADER_LEN, MIN_OBJECT_LEN};
 use crate::types::{Epoch, ObjectSeq};
 
 /// A start object that is created, while the opening looks whether it was the last to come.
@@ -56,7 +55,7 @@ impl Opening {
     pub(super) fn looked_at(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
         let Purpose::Look(sequence) = request.purpose else { return };
         let found = match result {
-            Ok(found) if found.size >= MIN_OBJECT_LEN && found.header.len() != HEADER_LEN => {
+            Ok(found) if !found.is_whole() => {
                 return self.read_failed(request, StoreError::new(StoreErrorKind::Transient));
             }
             Ok(found) => found,

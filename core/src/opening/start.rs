@@ -17,9 +17,7 @@ use super::{Identity, Opening, OpeningEffect, Phase, Recovered, RecoveryStats};
 use crate::catalog::{Catalog, Unindexed, UnindexedKind};
 use crate::error::{DecodeError, Error, StoreError, StoreErrorKind};
 use crate::event::{Notice, Payload, ReadBack};
-use crate::format::{
-    HEADER_LEN, Header, MIN_OBJECT_LEN, ObjectEncoder, SegmentMeta, TAIL_WINDOW, WriterRecord,
-};
+use crate::format::{Header, ObjectEncoder, SegmentMeta, TAIL_WINDOW, WriterRecord};
 use crate::key::Key;
 use crate::options::Options;
 use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
@@ -385,7 +383,7 @@ impl Start {
             Err(error) => return Standing::Refused(error),
         };
         let size = found.size;
-        if size >= MIN_OBJECT_LEN && found.header.len() != HEADER_LEN {
+        if !found.is_whole() {
             return Standing::Unread;
         }
         let ours = self.header.link();

@@ -98,7 +98,7 @@ impl<W> Writer<W> {
             _ => return self.guard_looked(id, link, result),
         };
         batch.create = Create::Ended;
-        let at_key = AtKey::of(&result, link, batch.header(), batch.payload.len());
+        let at_key = AtKey::of(&result, link, batch.header(), &batch.payload);
         let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
         let failure = match (outcome, result) {
             (CreateOutcome::Created, _) => None,

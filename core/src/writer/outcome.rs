@@ -1,7 +1,7 @@
 //! What became of a create: the first table of DESIGN.md section 5, "create outcomes".
 
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::ReadBack;
+use crate::event::{Payload, ReadBack};
 use crate::options::AckMode;
 use crate::types::{Epoch, Link};
 
@@ -24,7 +24,7 @@ pub(crate) enum AtKey {
     Unknown,
     /// The read was refused.
     Refused,
-    /// Our header, and our size.
+    /// Our header, our last 32 bytes (which hold the object's checksum), and our size.
     Ours,
     /// Another object, of this epoch.
     Other(Epoch),
@@ -66,7 +66,7 @@ impl AtKey {
         result: &Result<ReadBack, StoreError>,
         link: Link,
         header: &[u8],
-        size: u64,
+        payload: &Payload,
     ) -> AtKey {
         match result {
             Err(error) => match error.kind {
@@ -76,7 +76,9 @@ impl AtKey {
                     AtKey::Unknown
                 }
             },
-            Ok(found) if found.size == size && *found.header == *header => AtKey::Ours,
+            // A shell that leaves something out has read nothing that decides.
+            Ok(found) if !found.is_whole() => AtKey::Unknown,
+            Ok(found) if found.size == payload.len() && found.is_of(header, payload) => AtKey::Ours,
             Ok(found) => found
                 .header_at(link.sequence)
                 .map_or(AtKey::NoObject, |header| AtKey::Other(header.epoch)),
@@ -129,6 +131,8 @@ pub(crate) fn consequence(outcome: CreateOutcome, mode: AckMode) -> Consequence 
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use bytes::Bytes;
 
     use super::*;
@@ -186,13 +190,17 @@ mod tests {
         let link = Link { sequence: ObjectSeq(7), epoch: Epoch(5) };
         for (kind, put, at_key) in kinds {
             assert_eq!(PutAnswer::of(&Err(StoreError::new(kind))), put, "{kind:?}");
-            assert_eq!(AtKey::of(&Err(StoreError::new(kind)), link, &[], 90), at_key, "{kind:?}");
+            assert_eq!(
+                AtKey::of(&Err(StoreError::new(kind)), link, &[], &Payload::new(Vec::new())),
+                at_key,
+                "{kind:?}"
+            );
         }
         assert_eq!(PutAnswer::of(&Ok(())), PutAnswer::Succeeded);
     }
 
     #[test]
-    fn only_our_header_with_our_size_is_ours() {
+    fn only_our_header_and_trailer_with_our_size_are_ours() {
         let header = |sequence, epoch| Header {
             sequence: ObjectSeq(sequence),
             epoch: Epoch(epoch),
@@ -200,19 +208,32 @@ mod tests {
             boundary: ObjectSeq(0),
         };
         let ours = header(7, 5);
-        let found = |header: &[u8], size| {
-            let found = Ok(ReadBack { size, header: Bytes::copy_from_slice(header) });
-            AtKey::of(&found, ours.link(), &ours.encode(), 200)
+        // An object of so many bytes, as far as a read-back tells: its last byte stands for all that
+        // its checksum covers.
+        let object = |header: &Header, size: usize, content: u8| {
+            let mut bytes = header.encode().to_vec();
+            bytes.resize(size, content);
+            Bytes::from(bytes)
         };
-        assert_eq!(found(&ours.encode(), 200), AtKey::Ours);
-        assert_eq!(found(&ours.encode(), 201), AtKey::Other(Epoch(5)), "another size");
+        let put = object(&ours, 200, 1);
+        let found = |object: Bytes| {
+            let payload = Payload::new(Vec::from([put.slice(..190), put.slice(190..)]));
+            AtKey::of(&Ok(ReadBack::of(&object)), ours.link(), &ours.encode(), &payload)
+        };
+        assert_eq!(found(put.clone()), AtKey::Ours);
+        assert_eq!(found(object(&ours, 201, 1)), AtKey::Other(Epoch(5)), "another size");
+        assert_eq!(found(object(&ours, 200, 2)), AtKey::Other(Epoch(5)), "another content");
         let boundary = Header { boundary: ObjectSeq(1), ..ours };
-        assert_eq!(found(&boundary.encode(), 200), AtKey::Other(Epoch(5)), "another header");
-        assert_eq!(found(&header(7, 9).encode(), 200), AtKey::Other(Epoch(9)));
-        assert_eq!(found(&header(8, 9).encode(), 200), AtKey::NoObject, "at the wrong key");
-        assert_eq!(found(&[], 0), AtKey::NoObject);
-        assert_eq!(found(&[], 5), AtKey::NoObject);
-        assert_eq!(found(&header(7, 9).encode(), 89), AtKey::NoObject, "too short for an object");
-        assert_eq!(found(&[b'x'; 54], 90), AtKey::NoObject);
+        assert_eq!(found(object(&boundary, 200, 1)), AtKey::Other(Epoch(5)), "another header");
+        assert_eq!(found(object(&header(7, 9), 200, 1)), AtKey::Other(Epoch(9)));
+        assert_eq!(found(object(&header(8, 9), 200, 1)), AtKey::NoObject, "at the wrong key");
+        assert_eq!(found(Bytes::new()), AtKey::NoObject);
+        assert_eq!(found(Bytes::from_static(b"short")), AtKey::NoObject);
+        assert_eq!(found(object(&header(7, 9), 89, 1)), AtKey::NoObject, "too short for an object");
+        assert_eq!(found(Bytes::from_static(&[b'x'; 90])), AtKey::NoObject);
+        let half = ReadBack { trailer: Bytes::new(), ..ReadBack::of(&put) };
+        let payload = Payload::new(Vec::from([put.clone()]));
+        let half = AtKey::of(&Ok(half), ours.link(), &ours.encode(), &payload);
+        assert_eq!(half, AtKey::Unknown, "not what was asked for");
     }
 }

@@ -329,8 +329,7 @@ impl Log {
     /// The read-back of a sequence finds these bytes.
     fn finds(&mut self, sequence: u64, object: &[u8]) -> Vec<String> {
         let id = self.take(sequence).id();
-        let header = object.get(..54).unwrap_or_default();
-        let found = ReadBack { size: object.len() as u64, header: Bytes::copy_from_slice(header) };
+        let found = ReadBack::of(&Bytes::copy_from_slice(object));
         self.handle(Event::Storage(StorageAnswer::ReadBackResult { id, result: Ok(found) }))
     }
 

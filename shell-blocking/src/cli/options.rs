@@ -52,8 +52,17 @@ pub(crate) struct LogOptions {
     #[arg(long, value_name = "N", default_value = "64")]
     open_concurrency: u32,
     /// How many requests a read has under way at once
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "64")]
     read_concurrency: u32,
+    /// How much a read has under way or holds
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    read_ahead_bytes: u64,
+    /// How long a read repeats what fails in a way that may pass
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    read_retry_for: Duration,
+    /// Appends are let in while less than this waits for admission
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    max_queued_bytes: u64,
     /// How many delete requests run at once
     #[arg(long, value_name = "N", default_value = "4")]
     max_deletes_in_flight: u32,
@@ -133,6 +142,9 @@ impl LogOptions {
             },
             open_concurrency: self.open_concurrency,
             read_concurrency: self.read_concurrency,
+            read_ahead_bytes: self.read_ahead_bytes,
+            read_retry_for: self.read_retry_for,
+            max_queued_bytes: self.max_queued_bytes,
             max_deletes_in_flight: self.max_deletes_in_flight,
             reclaim_interval: self.reclaim_interval,
             open_timeout: self.open_timeout,

@@ -114,18 +114,22 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn a_read_back_gives_the_first_bytes_and_the_size_or_just_the_size() {
-    const LONG: &[u8] = &[7; 60];
+fn a_read_back_gives_both_ends_and_the_size_or_just_the_size() {
+    const LONG: &[u8] = &{
+        let mut bytes = [0; 200];
+        let mut at = 0;
+        while at < bytes.len() {
+            bytes[at] = at as u8;
+            at += 1;
+        }
+        bytes
+    };
     each_store(|store| {
-        put(store, "long", &[LONG]).unwrap();
-        put(store, "exact", &[&LONG[..54]]).unwrap();
-        put(store, "short", &[&LONG[..53]]).unwrap();
-        put(store, "empty", &[]).unwrap();
-        let header = |name| header(store, name).unwrap();
-        assert_eq!(header("long"), ReadBack { size: 60, header: Bytes::from(&LONG[..54]) });
-        assert_eq!(header("exact"), ReadBack { size: 54, header: Bytes::from(&LONG[..54]) });
-        assert_eq!(header("short"), ReadBack { size: 53, header: Bytes::new() });
-        assert_eq!(header("empty"), ReadBack { size: 0, header: Bytes::new() });
+        for size in [0, 1, 53, 54, 60, 89, 90, 91, 200] {
+            let (name, object) = (size.to_string(), Bytes::from(&LONG[..size]));
+            put(store, &name, &[&LONG[..size]]).unwrap();
+            assert_eq!(header(store, &name).unwrap(), ReadBack::of(&object), "{size} bytes");
+        }
     });
 }
 

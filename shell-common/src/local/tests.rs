@@ -425,13 +425,13 @@ fn a_real_directory_is_written_listed_and_certified() {
                 }
             }
         };
-        put("1", &[7; 60]).await.unwrap();
+        put("1", &[7; 120]).await.unwrap();
         put("2", b"short").await.unwrap();
         assert_eq!(put("1", b"other").await, Err(StoreErrorKind::Exists));
         let store = &location.store;
-        let header = Bytes::from_static(&[7; HEADER_LEN]);
-        assert_eq!(read_back(store, "1").await, Ok(ReadBack { size: 60, header }));
-        assert_eq!(read_back(store, "2").await, Ok(ReadBack { size: 5, header: Bytes::new() }));
+        let of = |bytes: &'static [u8]| Ok(ReadBack::of(&Bytes::from_static(bytes)));
+        assert_eq!(read_back(store, "1").await, of(&[7; 120]));
+        assert_eq!(read_back(store, "2").await, of(b"short"));
         assert_eq!(read_back(store, "3").await, Err(StoreErrorKind::NotFound));
         // What a killed process leaves is not shown.
         std::fs::write(parent.path().join("p/objects/3#1"), "half").unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use sealog_core::format::{HEADER_LEN, Header, Object, ReservedContent, SegmentMeta};
+use sealog_core::format::{Header, Object, ReservedContent, SegmentMeta};
 use sealog_core::{
     EntryId, Key, KeyKind, Link, Listed, ObjectSeq, Prefix, ReadBack, RegionId, RequestId,
     StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
@@ -259,8 +259,7 @@ pub(crate) fn read_answer(effect: &StorageEffect, object: Option<&Bytes>) -> Sto
             StorageAnswer::Fetched { id: *id, result: Ok(bytes) }
         }
         StorageEffect::ReadBack { id, .. } => {
-            let (size, header) = (object.len() as u64, object.slice(..HEADER_LEN));
-            StorageAnswer::ReadBackResult { id: *id, result: Ok(ReadBack { size, header }) }
+            StorageAnswer::ReadBackResult { id: *id, result: Ok(ReadBack::of(object)) }
         }
         other => panic!("no read: {other:?}"),
     }

@@ -157,7 +157,9 @@ fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnsw
         (Whim::Bytes(bytes, fill), StorageEffect::ReadBack { .. }) => {
             let mut header = bytes.clone();
             header.truncate(if *fill { 54 } else { 300 });
-            let result = Ok(ReadBack { size: bytes.len() as u64 * 2, header: header.into() });
+            let trailer = Bytes::copy_from_slice(&bytes[bytes.len().saturating_sub(32)..]);
+            let result =
+                Ok(ReadBack { size: bytes.len() as u64 * 2, header: header.into(), trailer });
             StorageAnswer::ReadBackResult { id, result }
         }
         (Whim::Overtaken(spec), StorageEffect::PutObject { key: at, .. }) => {
@@ -189,7 +191,7 @@ fn noise(kind: u8, id: RequestId) -> StorageAnswer {
         2 => StorageAnswer::CreateResult { id, result: Ok(()) },
         3 => StorageAnswer::ReadBackResult {
             id,
-            result: Ok(ReadBack { size: 9, header: Bytes::new() }),
+            result: Ok(ReadBack::of(&Bytes::from_static(b"ninebytes"))),
         },
         _ => StorageAnswer::Fetched { id, result: Err(StoreError::new(StoreErrorKind::Refused)) },
     }

@@ -9,8 +9,8 @@ use super::Ending;
 use crate::error::Operation;
 use crate::event::ReadBack;
 use crate::format::{
-    HEADER_LEN, Header, MIN_OBJECT_LEN, Object, ObjectEncoder, ReleaseRecord, ReservedContent,
-    WriterRecord, encode_releases,
+    Header, MIN_OBJECT_LEN, Object, ObjectEncoder, ReleaseRecord, ReservedContent, WriterRecord,
+    encode_releases,
 };
 use crate::opening::*;
 use crate::types::{EntryId, Epoch, RegionId};
@@ -243,8 +243,8 @@ impl Store {
             StorageAnswer::Fetched { id, result: Ok(body) } => {
                 StorageAnswer::Fetched { id, result: Ok(changed(body, &change)) }
             }
-            StorageAnswer::ReadBackResult { id, result: Ok(ReadBack { size, header }) } => {
-                let result = Ok(ReadBack { size, header: changed(header, &change) });
+            StorageAnswer::ReadBackResult { id, result: Ok(found) } => {
+                let result = Ok(ReadBack { header: changed(found.header, &change), ..found });
                 StorageAnswer::ReadBackResult { id, result }
             }
             answer => panic!("no body to damage: {answer:?}"),
@@ -286,11 +286,7 @@ impl Store {
                 StorageAnswer::CreateResult { id: *id, result }
             }
             StorageEffect::ReadBack { id, key, .. } => {
-                let read_back = |bytes: &Bytes| ReadBack {
-                    size: bytes.len() as u64,
-                    header: bytes.slice(..if bytes.len() < HEADER_LEN { 0 } else { HEADER_LEN }),
-                };
-                let result = self.objects.get(key).map(read_back).ok_or(absent);
+                let result = self.objects.get(key).map(ReadBack::of).ok_or(absent);
                 StorageAnswer::ReadBackResult { id: *id, result }
             }
             StorageEffect::DeleteObjects { .. } => panic!("an opening deletes nothing"),

@@ -255,7 +255,7 @@ fn what_ends_the_log_is_not_told_as_something_that_passes() {
     log.fails(6, Exists);
     let id = log.take(6).id();
     let stale = bare_object(6, 2);
-    let found = ReadBack { size: stale.len() as u64, header: stale.slice(..54) };
+    let found = ReadBack::of(&stale);
     let answer = StorageAnswer::ReadBackResult { id, result: Ok(found) };
     log.writer.handle(log.now, Event::Storage(answer));
     let error = core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {

@@ -172,7 +172,7 @@ fn a_guard_that_meets_what_is_no_object_says_what_it_met() {
     log.created(7);
     log.lists(&[7, 9]);
     let id = log.take(9).id();
-    let found = Ok(ReadBack { size: 5, header: Bytes::new() });
+    let found = Ok(ReadBack::of(&Bytes::from_static(b"short")));
     let answer = StorageAnswer::ReadBackResult { id, result: found };
     log.writer.handle(log.now, Event::Storage(answer));
     let error = core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {

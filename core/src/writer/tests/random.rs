@@ -63,8 +63,7 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
                 4 | 5 if put.contains_key(&sequence) => put[&sequence].clone(),
                 _ => return failed,
             };
-            let header = object.slice(..object.len().min(54));
-            let found = ReadBack { size: object.len() as u64, header };
+            let found = ReadBack::of(&object);
             StorageAnswer::ReadBackResult { id, result: Ok(found) }
         }
         StorageEffect::List { .. } if how < 200 => {
