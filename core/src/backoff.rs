@@ -16,6 +16,11 @@ impl Backoff {
         Backoff { next: FIRST }
     }
 
+    /// Whether there was a delay already.
+    pub(crate) fn was_used(&self) -> bool {
+        self.next != FIRST
+    }
+
     /// The delay before the next attempt.
     pub(crate) fn next(&mut self) -> Duration {
         let delay = self.next;

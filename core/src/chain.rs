@@ -1,7 +1,8 @@
 //! Selecting the chain that is history, and seeing when a part of it is lost (DESIGN.md
 //! section 3). Pure functions of what is present.
 
-use alloc::collections::BTreeMap;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -137,6 +138,25 @@ pub fn select_and_prove(
     Ok((selection, lost))
 }
 
+/// The predecessors that are missing by the word of every present object that proves history to have
+/// gone further than the tip. What is there before a listing begins is in it, so of two listings one
+/// after the other, the later shows what the earlier only missed because it came meanwhile.
+pub(crate) fn missing(objects: &BTreeMap<ObjectSeq, Present>) -> BTreeSet<ObjectSeq> {
+    let walks = Walks::new(objects);
+    let complete = || walks.0.iter().filter(|walk| walk.is_complete());
+    let Some(tip) = complete().max_by_key(|walk| walk.age()) else {
+        let all = walks.0.iter().map(|walk| walk.lost(Proof::NoCompleteChain).missing);
+        return all.collect();
+    };
+    let largest_complete = complete().map(|walk| walk.link.sequence).max();
+    let proofs = proofs(&walks, tip, largest_complete.unwrap_or(tip.link.sequence));
+    let missing = |walk: &Walk| {
+        let (proof, _) = proofs.iter().find(|(_, proves)| proves(walk))?;
+        Some(walk.lost(*proof).missing)
+    };
+    walks.0.iter().filter_map(missing).collect()
+}
+
 /// The sequence that the next object takes (DESIGN.md section 4, step 5): above every listed
 /// sequence, at or above every listed epoch, and such that ids of every region go on ascending.
 /// `None` when no object can have it: the log has used its last sequence.
@@ -164,22 +184,32 @@ fn nothing_complete(walks: &Walks) -> LostHistory {
     }
 }
 
-fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Vec<LostHistory> {
+type Proves<'a> = Box<dyn Fn(&Walk) -> bool + 'a>;
+
+/// Which objects prove what.
+fn proofs<'a>(
+    walks: &'a Walks,
+    tip: &'a Walk,
+    largest_complete: ObjectSeq,
+) -> [(Proof, Proves<'a>); 3] {
     // Whoever sealed it had indexed an object at or just below that boundary.
-    let boundary = |walk: &Walk| walk.boundary > largest_complete.next();
+    let boundary = move |walk: &Walk| walk.boundary > largest_complete.next();
     // Its epoch's start object was complete before it.
     let epoch = |walk: &Walk| walk.link.epoch > tip.link.epoch && !walk.claims_its_epoch();
     // No more than that were ever sealed and not indexed.
     let pipeline = |walk: &Walk| {
         walk.age() > tip.age() && walk.held >= 2 * u64::from(walks.depth(walk.link.epoch))
     };
-    let found = |proof, proves: &dyn Fn(&Walk) -> bool| Some(walks.latest(proves)?.lost(proof));
-    let proofs = [
-        found(Proof::BoundaryBeyondTip, &boundary),
-        found(Proof::EpochBeyondTip, &epoch),
-        found(Proof::MoreThanAPipeline, &pipeline),
-    ];
-    proofs.into_iter().flatten().collect()
+    [
+        (Proof::BoundaryBeyondTip, Box::new(boundary)),
+        (Proof::EpochBeyondTip, Box::new(epoch)),
+        (Proof::MoreThanAPipeline, Box::new(pipeline)),
+    ]
+}
+
+fn lost_history(walks: &Walks, tip: &Walk, largest_complete: ObjectSeq) -> Vec<LostHistory> {
+    let proofs = proofs(walks, tip, largest_complete).into_iter();
+    proofs.filter_map(|(proof, proves)| Some(walks.latest(proves)?.lost(proof))).collect()
 }
 
 /// The way back from each present object, in the order of their sequences.

@@ -182,7 +182,8 @@ pub enum Error {
     },
     /// What is stored is damaged, or something is lost.
     #[error(
-        "{key} is damaged: {part}: {reason}. Nothing was changed; keep the objects as they are and inspect the log"
+        "{key} is damaged: {part}: {reason}. {}eep the objects as they are and inspect the log",
+        Changed(created)
     )]
     Corrupted {
         /// The object.
@@ -191,6 +192,10 @@ pub enum Error {
         part: Part,
         /// What was expected and what was found.
         reason: Arc<str>,
+        /// Of an opening: the claims and start objects that it had put before it met the damage, or
+        /// may have put, where an answer was lost; empty if it changed nothing. `None` where nothing
+        /// is said of that, as by a writer or a read.
+        created: Option<Arc<[Key]>>,
     },
     /// The store does not honour conditional creates, so it could silently overwrite entries.
     #[error(
@@ -264,7 +269,7 @@ impl Error {
 
     /// A damaged or lost object.
     pub(crate) fn corrupted(key: Key, error: DecodeError) -> Error {
-        Error::Corrupted { key, part: error.part, reason: error.reason }
+        Error::Corrupted { key, part: error.part, reason: error.reason, created: None }
     }
 }
 
@@ -356,6 +361,16 @@ impl StoreError {
         cause: impl Into<Arc<dyn core::error::Error + Send + Sync>>,
     ) -> StoreError {
         StoreError { kind, cause: Some(cause.into()) }
+    }
+
+    /// A failure of which only words tell.
+    pub(crate) fn with_text(kind: StoreErrorKind, text: impl Into<Arc<str>>) -> StoreError {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Text(Arc<str>);
+
+        let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(Text(text.into()));
+        StoreError { kind, cause: Some(cause) }
     }
 
     /// Whether the same request may succeed if it is made again.
@@ -500,6 +515,22 @@ impl DecodeError {
     /// A part that does not decode.
     pub(crate) fn new(part: Part, reason: impl Into<Arc<str>>) -> DecodeError {
         DecodeError { part, reason: reason.into() }
+    }
+}
+
+/// What an opening that met damage had changed by then, up to the first letter of "keep".
+struct Changed<'a>(&'a Option<Arc<[Key]>>);
+
+impl fmt::Display for Changed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(created) = self.0 else { return f.write_str("K") };
+        let Some(first) = created.first() else { return f.write_str("Nothing was changed; k") };
+        write!(f, "Before that, this opening had put {first}")?;
+        match created.len() - 1 {
+            0 => f.write_str(", which holds")?,
+            more => write!(f, " and {more} more, which hold")?,
+        }
+        f.write_str(" no entries but may end a writer that still runs; k")
     }
 }
 

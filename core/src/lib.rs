@@ -149,6 +149,7 @@ pub mod error;
 pub mod event;
 pub mod format;
 pub mod key;
+mod listing;
 pub mod opening;
 pub mod options;
 pub mod read;

@@ -15,10 +15,10 @@
 
 mod aim;
 mod claim;
-mod doubt;
 mod examine;
 mod look;
 mod objects;
+mod parts;
 mod recover;
 mod requests;
 mod start;
@@ -34,24 +34,22 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::Bytes;
-
 use crate::backoff::Backoff;
 use crate::catalog::Catalog;
 use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
 use crate::options::Options;
+use crate::listing::{Listing, Round, Trust};
 use crate::rules::Rules;
 use crate::types::{Link, ObjectSeq, Time};
 
 use aim::Steps;
-use claim::Claim;
-use doubt::Doubt;
-use examine::{Examination, Examined};
+use claim::Claims;
+use examine::{Examination, Examined, Found};
 use look::Look;
 use recover::{Recovery, Selected, Setback};
-use requests::{Purpose, Request, Requests};
+use requests::{Body, Purpose, Request, Requests};
 use start::Start;
 
 pub use aim::Aim;
@@ -71,9 +69,10 @@ pub use view::{View, ViewedObject};
 /// dropped at any point; what it left in the store counts at the next one.
 ///
 /// It ends if every request is answered: a transient answer is repeated until `open_timeout` after
-/// the opening began, and it starts again from the listing at most `open_attempts` times, whatever
-/// the reason. (A listing after a claim of its own is no start anew, since each closes one hole; a
-/// claim that does not stay is one.)
+/// the last answer that succeeded, and a listing is asked again at most `open_attempts` times,
+/// whatever the reason: that it was not believed or did not settle, that it is to confirm a
+/// suspicion, or that the opening starts again. (A listing after claims that were created does not
+/// count, since each of those closes a hole for good.)
 #[derive(Clone, Debug)]
 pub struct Opening<T: Steps = Recovered> {
     prefix: Prefix,
@@ -81,16 +80,24 @@ pub struct Opening<T: Steps = Recovered> {
     own: T::Own,
     rules: Rules,
     began: Time,
+    /// When an answer succeeded last.
+    last_success: Time,
     now: Time,
     phase: Phase,
     requests: Requests,
     effects: VecDeque<OpeningEffect<T>>,
-    /// How often it started again from the listing.
+    /// How often a listing was asked again.
     restarts: u32,
+    /// A listing came in no order: none of this store is believed at its first word any more.
+    unordered: bool,
     /// What the last listing says of its objects.
     shown: BTreeMap<ObjectSeq, Shown>,
+    /// How many objects the last listing showed that the one before did not.
+    came: u64,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
+    /// Of these, the claims of this opening that no listing has shown yet.
+    unlisted: BTreeSet<ObjectSeq>,
     /// What the last listing would have failed the opening with, if the next one says the same, and
     /// what it showed at that key.
     suspicion: Option<(Error, Option<Shown>)>,
@@ -111,21 +118,21 @@ struct Shown {
 #[derive(Clone, Debug)]
 enum Phase {
     /// Step 1.
-    Listing,
+    Listing(Box<Listing>),
     /// Steps 1 and 2.
     Examining(Examination),
-    /// An object does not verify: is it the one that was listed?
-    Doubting(Box<Doubt>),
-    /// Section 12, rule 2; then the listing comes again.
-    Claiming(Claim),
     /// Steps 3 to 5 are done but for release records that are still read.
     Recovering(Box<Recovery>),
+    /// Section 12, rule 2; then the listing comes again.
+    Claiming(Box<Claims>),
     /// Step 6.
     Starting(Box<Start>),
     /// Step 7.
     Checking(Box<Start>),
     /// Section 12, rule 3.
     Looking(Box<Look>),
+    /// The end of that rule: is it our start object that stands there?
+    Rereading(Box<Start>),
     Ended,
 }
 
@@ -205,13 +212,17 @@ impl<T: Steps> Opening<T> {
             own,
             rules: Rules::ALL,
             began: now,
+            last_success: now,
             now,
-            phase: Phase::Listing,
+            phase: Phase::Ended,
             requests,
             effects: VecDeque::new(),
             restarts: 0,
+            unordered: false,
             shown: BTreeMap::new(),
+            came: 0,
             known: BTreeMap::new(),
+            unlisted: BTreeSet::new(),
             suspicion: None,
             relist: Backoff::new(),
             ignored: BTreeSet::new(),
@@ -250,19 +261,19 @@ impl<T: Steps> Opening<T> {
         let Some(request) = self.requests.take(&answer) else {
             return;
         };
+        if answer.succeeded() {
+            self.last_success = self.now;
+        }
         match (&self.phase, answer) {
-            (Phase::Listing, StorageAnswer::Listed { result, .. }) => match result {
-                Ok(listing) => self.listed(listing),
+            (Phase::Listing(_), StorageAnswer::Listed { result, .. }) => match result {
+                Ok(keys) => self.listed(keys),
                 Err(error) => self.read_failed(request, error),
             },
             (Phase::Examining(_) | Phase::Recovering(_), StorageAnswer::Fetched { result, .. }) => {
                 match request.body(result) {
-                    Ok(bytes) => self.fetched(request.purpose, bytes),
+                    Ok(body) => self.fetched(request.purpose, body),
                     Err(error) => self.read_failed(request, error),
                 }
-            }
-            (Phase::Doubting(_), StorageAnswer::ReadBackResult { result, .. }) => {
-                self.doubted(request, result);
             }
             (_, answer) => T::answered(self, request, answer),
         }
@@ -278,11 +289,11 @@ impl<T: Steps> Opening<T> {
         }
     }
 
-    /// Repeats a request after a delay, if that is not after `open_timeout`.
+    /// Repeats a request after a delay, if that is within `open_timeout` of the last success.
     fn try_later(&mut self, mut request: Request, delay: Duration, failure: StoreError) {
         let error = request.failed(failure);
         let due = self.now.after(delay);
-        if due > self.began.after(self.options.open_timeout) {
+        if due > self.last_success.after(self.options.open_timeout) {
             return self.fail(error);
         }
         if !request.repeated {
@@ -293,25 +304,90 @@ impl<T: Steps> Opening<T> {
     }
 
     fn list(&mut self, due: Time) {
-        self.phase = Phase::Listing;
-        self.requests.delay(Request::list(self.prefix.objects()), due);
+        let listing = Listing::new(&self.prefix, None, self.trust());
+        self.phase = Phase::Listing(Box::new(listing));
+        self.requests.delay(Request::list(self.prefix.objects(), None), due);
     }
 
-    fn listed(&mut self, listing: Vec<Listed>) {
-        let listed = self.sorted(listing).into_iter();
-        self.shown = listed
-            .map(|(sequence, Listed { size, modified_millis, .. })| {
-                (sequence, Shown { size, modified_millis })
-            })
-            .collect();
-        let objects: BTreeMap<_, _> =
-            self.shown.iter().map(|(sequence, shown)| (*sequence, shown.size)).collect();
-        if objects.is_empty() && self.options.must_exist {
+    /// How far the order of a listing decides whether it is believed.
+    fn trust(&self) -> Trust {
+        match (T::TAKES_ANY_ORDER, self.unordered) {
+            (true, _) => Trust::AnyOrder,
+            (false, true) => Trust::Settled,
+            (false, false) => Trust::InOrder,
+        }
+    }
+
+    /// An answer to the listing: more of it may be asked for before it is believed.
+    fn listed(&mut self, keys: Vec<Listed>) {
+        let Phase::Listing(listing) = &mut self.phase else { return };
+        let step = listing.take(keys);
+        self.unordered |= listing.is_unordered();
+        match step {
+            Round::Done(listing) => self.show(listing),
+            // Every listing ends so.
+            Round::More { after } => {
+                self.requests.push(Request::list(self.prefix.objects(), after));
+            }
+            Round::Unsettled { after, largest } => {
+                let key = self.prefix.objects();
+                if T::unsettled(self, after.clone(), largest) {
+                    return;
+                }
+                if !self.may_start_again() {
+                    return self.fail(unsettled(key));
+                }
+                self.requests.push(Request::list(key, after));
+            }
+        }
+    }
+
+    /// What a listing shows, once it is believed.
+    fn show(&mut self, listing: Vec<Listed>) {
+        let objects = self.sorted(listing);
+        if let Some(key) = self.lacks_what_was_created(&objects) {
+            return self.disbelieve(key);
+        }
+        let shown = objects.into_iter().map(|(sequence, Listed { size, modified_millis, .. })| {
+            (sequence, Shown { size, modified_millis })
+        });
+        let before = core::mem::replace(&mut self.shown, shown.collect());
+        self.came = self.shown.keys().filter(|sequence| !before.contains_key(sequence)).count() as u64;
+        if self.shown.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
-        let known = core::mem::take(&mut self.known);
-        self.phase = Phase::Examining(T::begin(Examination::new(objects, known)));
+        // An object is the one that was read only while its key, its size and its time are the same.
+        let unlisted = core::mem::take(&mut self.unlisted);
+        let mut known = core::mem::take(&mut self.known);
+        known.retain(|sequence, object| match self.shown.get(sequence) {
+            Some(shown) if unlisted.contains(sequence) => shown.size == object.size,
+            shown => shown.is_some() && shown == before.get(sequence),
+        });
+        let sizes = self.shown.iter().map(|(sequence, shown)| (*sequence, shown.size)).collect();
+        self.phase = Phase::Examining(T::begin(Examination::new(sizes, known)));
         self.examine();
+    }
+
+    /// The first key that was just created and is not in a listing.
+    fn lacks_what_was_created(&self, objects: &BTreeMap<ObjectSeq, Listed>) -> Option<Key> {
+        let is_shown = |key: &Key| match self.prefix.classify(key) {
+            KeyKind::Object(sequence) => objects.contains_key(&sequence),
+            KeyKind::OutOfRange | KeyKind::Foreign => false,
+        };
+        T::expected(self).into_iter().find(|key| !is_shown(key))
+    }
+
+    /// A listing that lacks what this opening has just created shows nothing that can be relied on.
+    fn disbelieve(&mut self, key: Key) {
+        let text = alloc::format!("the listing does not show {key}, which was just created");
+        let source = StoreError::with_text(StoreErrorKind::Transient, text);
+        let error = Error::Store { operation: Operation::List, key: self.prefix.objects(), source };
+        if !self.may_start_again() {
+            return self.fail(error);
+        }
+        self.notice(Notice::OpeningRetries { error });
+        let due = self.now.after(self.relist.next());
+        T::list_again(self, due);
     }
 
     /// The log's objects in a listing.
@@ -334,19 +410,20 @@ impl<T: Steps> Opening<T> {
         objects
     }
 
-    /// The bytes that were asked for; `None` if their object is gone.
-    fn fetched(&mut self, purpose: Purpose, bytes: Option<Bytes>) {
+    fn fetched(&mut self, purpose: Purpose, body: Body) {
         match (&mut self.phase, purpose) {
             (Phase::Examining(examination), Purpose::Piece(sequence, piece)) => {
-                examination.fetched(&self.prefix, &mut self.requests, sequence, piece, bytes);
+                examination.fetched(&self.prefix, &mut self.requests, sequence, piece, body);
                 self.examine();
             }
             (Phase::Recovering(recovery), Purpose::Releases(sequence)) => {
-                if let Some(object) = self.known.get_mut(&sequence) {
-                    object.releases = bytes.clone();
-                }
-                match recovery.fetched(&self.prefix, &mut self.requests, sequence, bytes) {
-                    Ok(()) => self.recover(),
+                match recovery.fetched(&self.prefix, &mut self.requests, sequence, body) {
+                    Ok(whole) => {
+                        if let (Some(object), Some(whole)) = (self.known.get_mut(&sequence), whole) {
+                            object.releases = Some(whole);
+                        }
+                        self.recover();
+                    }
                     Err(setback) => self.set_back(setback),
                 }
             }
@@ -366,20 +443,27 @@ impl<T: Steps> Opening<T> {
         T::examined(self, examination);
     }
 
-    /// Selects history, unless that ends the listing.
-    fn select(&mut self, examination: Examination) -> Option<Selected> {
-        let found = examination.finish();
-        if let Some(doubt) = found.damage(&self.prefix) {
-            self.known = found.objects;
-            self.doubt(doubt);
-            return None;
-        }
-        let selected = Selected::new(&self.prefix, &found);
+    /// Goes on from what was examined: selects history and recovers it, unless something is wrong.
+    fn select(&mut self, found: Found, forgiving: bool) {
+        let selected = Selected::new(&self.prefix, &found, forgiving);
         self.known = found.objects;
         match selected {
-            Ok(selected) => return Some(selected),
+            Ok(selected) => self.recover_selected(selected),
             Err(setback) => self.set_back(setback),
         }
+    }
+
+    /// What was found, unless there is something in it that does not verify, or that no opening of
+    /// this version may touch.
+    fn sound(&mut self, examination: Examination) -> Option<Found> {
+        let found = examination.finish();
+        let setback = match (found.later_version(&self.prefix), found.damage(&self.prefix)) {
+            (Some(later), _) => Setback::Failed(later),
+            (None, Some(damage)) => Setback::Damaged(damage),
+            (None, None) => return Some(found),
+        };
+        self.known = found.objects;
+        self.set_back(setback);
         None
     }
 
@@ -406,23 +490,27 @@ impl<T: Steps> Opening<T> {
     fn set_back(&mut self, setback: Setback) {
         match setback {
             Setback::Failed(error) => self.fail(error),
-            Setback::Suspect(error) => self.suspect(error),
+            // In a listing in no order something may be missing that is there.
+            Setback::Lacking(error) if self.trust() == Trust::AnyOrder && self.unordered => {
+                self.suspect(error, false);
+            }
+            Setback::Lacking(error) | Setback::Damaged(error) => self.suspect(error, true),
         }
     }
 
     /// What was listed does not fit together: it is damage only if the next listing agrees, since
-    /// a collection of an earlier instance may be running (section 12, rule 6). That costs a start
-    /// anew like any other, so that listings that never agree do not keep an opening for ever; and
-    /// a delay, since the store may just lag behind. Two listings do not agree on an object if it
-    /// was created again between them, as a claim or a late create may be after a collection.
-    fn suspect(&mut self, error: Error) {
+    /// a collection of an earlier instance may be running (section 12, rule 6), and what was read may
+    /// have taken the place of what was listed. That costs a start anew like any other, so that
+    /// listings that never agree do not keep an opening for ever; and from the second time on a
+    /// delay, since the store may just lag behind.
+    fn suspect(&mut self, error: Error, accuses: bool) {
         if self.is_confirmed(&error) {
-            return self.fail(error);
+            return self.fail(if accuses { error } else { unconfirmed(error) });
         }
         if !self.may_start_again() {
             return self.fail(unconfirmed(error));
         }
-        self.list_again(error);
+        self.confirm(error);
     }
 
     /// Whether the listing before said the same.
@@ -444,15 +532,16 @@ impl<T: Steps> Opening<T> {
         }
     }
 
-    fn list_again(&mut self, suspicion: Error) {
+    /// Lists again to see whether that says the same.
+    fn confirm(&mut self, suspicion: Error) {
         let shown = match &suspicion {
             Error::Corrupted { key, .. } => self.shown_at(key),
             _ => None,
         };
-        self.suspicion = Some((suspicion.clone(), shown));
+        let is_first = self.suspicion.replace((suspicion.clone(), shown)).is_none();
         self.notice(Notice::OpeningRetries { error: suspicion });
         self.requests.clear();
-        let due = self.now.after(self.relist.next());
+        let due = if is_first { self.now } else { self.now.after(self.relist.next()) };
         self.list(due);
     }
 
@@ -466,7 +555,10 @@ impl<T: Steps> Opening<T> {
         self.effects.push_back(OpeningEffect::Notice(notice));
     }
 
-    fn fail(&mut self, error: Error) {
+    fn fail(&mut self, mut error: Error) {
+        if let Error::Corrupted { created, .. } = &mut error {
+            *created = Some(T::put(self).into_iter().map(|at| self.prefix.object_key(at)).collect());
+        }
         self.end(OpeningEffect::Failed(error));
     }
 
@@ -475,6 +567,14 @@ impl<T: Steps> Opening<T> {
         self.requests.clear();
         self.effects.push_back(last);
     }
+}
+
+/// The listings of a store without order never showed the same twice.
+fn unsettled(key: Key) -> Error {
+    let text = "the store lists in no order, and no two listings in a row showed the same: more is \
+                written there than can be listed in between";
+    let source = StoreError::with_text(StoreErrorKind::Transient, text);
+    Error::Store { operation: Operation::List, key, source }
 }
 
 /// What no two listings in a row agreed on is not known to be damage: it may pass.

@@ -30,6 +30,9 @@ pub struct Rules {
     pub new_object_starts_again: bool,
     /// Rule 3: new claims in that listing are ignored. Without: they count as any later epoch.
     pub new_claims_are_ignored: bool,
+    /// Rule 3: the start object is read once more at the end. Without: a store that lets two creates
+    /// of one key through is not noticed by an opening.
+    pub start_object_is_read: bool,
     /// Rule 4: the first batch after a roll back is guarded.
     pub guard_after_roll_back: bool,
     /// Rule 4: the first batch after a raised floor is guarded.
@@ -58,6 +61,7 @@ impl Rules {
         later_epoch_contends: true,
         new_object_starts_again: true,
         new_claims_are_ignored: true,
+        start_object_is_read: true,
         guard_after_roll_back: true,
         guard_after_floor: true,
         guard_holds_creates: true,

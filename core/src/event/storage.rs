@@ -175,6 +175,19 @@ pub enum StorageAnswer {
 }
 
 impl StorageAnswer {
+    /// Whether the request did what was asked. A delete did if it deleted one key.
+    pub(crate) fn succeeded(&self) -> bool {
+        match self {
+            StorageAnswer::Listed { result, .. } => result.is_ok(),
+            StorageAnswer::Fetched { result, .. } => result.is_ok(),
+            StorageAnswer::CreateResult { result, .. } => result.is_ok(),
+            StorageAnswer::ReadBackResult { result, .. } => result.is_ok(),
+            StorageAnswer::DeleteResult { results, .. } => {
+                results.iter().any(|(_, result)| result.is_ok())
+            }
+        }
+    }
+
     /// The id of the effect that this answers.
     pub fn id(&self) -> RequestId {
         match self {

@@ -5,6 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crc32fast::Hasher;
+
 use super::segment::SEGMENT_HEADER_LEN;
 use super::{HEADER_LEN, Reader};
 use crate::error::{DecodeError, Part};
@@ -175,51 +177,157 @@ pub fn decode_footer(footer: &[u8], trailer: &Trailer) -> Result<Vec<SegmentMeta
             "expected {count} rows of {ROW_LEN} bytes, found {found} bytes"
         )));
     }
-    let mut segments = Vec::with_capacity(rows);
-    let mut end = HEADER_LEN as u64;
-    let mut last_region = None;
+    let capacity = rows;
+    let mut rows = Rows::new(trailer);
+    rows.segments.reserve_exact(capacity);
     while !fields.is_empty() {
         let row = decode_row(&mut fields)
             .ok_or_else(|| refuse(format!("expected a row of {ROW_LEN} bytes, found fewer")))?;
-        let region = row.region;
-        if last_region.is_some_and(|last| last >= region) {
-            return Err(refuse(format!("expected ascending regions, found region {region} later")));
+        rows.push(row)?;
+    }
+    rows.finish()
+}
+
+/// The rows of a table, judged as they come: they tile the bytes between header and footer.
+#[derive(Clone, Debug)]
+struct Rows {
+    segments: Vec<SegmentMeta>,
+    /// Where the next segment begins.
+    end: u64,
+    footer_offset: u64,
+}
+
+impl Rows {
+    fn new(trailer: &Trailer) -> Rows {
+        let footer_offset = trailer.footer_offset;
+        Rows { segments: Vec::new(), end: HEADER_LEN as u64, footer_offset }
+    }
+
+    fn push(&mut self, row: SegmentMeta) -> Result<(), DecodeError> {
+        let refuse = |reason: String| Err(DecodeError::new(Part::Footer, reason));
+        let (region, end) = (row.region, self.end);
+        if self.segments.last().is_some_and(|last| last.region >= region) {
+            return refuse(format!("expected ascending regions, found region {region} later"));
         }
         if row.count == 0 {
-            return Err(refuse(format!("expected entries in region {region}, found a count of 0")));
+            return refuse(format!("expected entries in region {region}, found a count of 0"));
         }
         if row.min_id > row.max_id {
             let (min, max) = (row.min_id, row.max_id);
-            return Err(refuse(format!(
+            return refuse(format!(
                 "expected smallest <= largest id in region {region}, found {min} and {max}"
-            )));
+            ));
         }
         if row.offset != end {
-            return Err(refuse(format!(
+            return refuse(format!(
                 "expected the segment of region {region} at {end}, found offset {}",
                 row.offset
-            )));
+            ));
         }
         // Also keeps the sum below from overflowing.
-        let room = trailer.footer_offset.saturating_sub(end);
+        let room = self.footer_offset.saturating_sub(end);
         if row.length < SEGMENT_HEADER_LEN as u64 || row.length > room {
-            return Err(refuse(format!(
+            return refuse(format!(
                 "expected {SEGMENT_HEADER_LEN} to {room} bytes in the segment of region {region}, \
                  found length {}",
                 row.length
-            )));
+            ));
         }
-        end += row.length;
-        last_region = Some(region);
-        segments.push(row);
+        self.end += row.length;
+        self.segments.push(row);
+        Ok(())
     }
-    if end != trailer.footer_offset {
-        return Err(refuse(format!(
-            "expected segments up to the footer at {}, found that they end at {end}",
-            trailer.footer_offset
-        )));
+
+    fn finish(self) -> Result<Vec<SegmentMeta>, DecodeError> {
+        if self.end != self.footer_offset {
+            let reason = format!(
+                "expected segments up to the footer at {}, found that they end at {}",
+                self.footer_offset, self.end
+            );
+            return Err(DecodeError::new(Part::Footer, reason));
+        }
+        Ok(self.segments)
     }
-    Ok(segments)
+}
+
+/// Decodes a footer that comes in parts, for one that is too large to be held: what it keeps is no
+/// more than the rows that held so far, whatever size the trailer states.
+#[derive(Clone, Debug)]
+pub struct FooterParts {
+    rows: Rows,
+    footer_length: u64,
+    footer_crc: u32,
+    hasher: Hasher,
+    taken: u64,
+    count: Option<u32>,
+    /// The beginning of a field or row whose end is in the next part.
+    rest: Vec<u8>,
+}
+
+impl FooterParts {
+    /// The footer that this trailer leads to.
+    pub fn new(trailer: &Trailer) -> FooterParts {
+        FooterParts {
+            rows: Rows::new(trailer),
+            footer_length: trailer.footer_length,
+            footer_crc: trailer.footer_crc,
+            hasher: Hasher::new(),
+            taken: 0,
+            count: None,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes of the footer.
+    ///
+    /// # Errors
+    ///
+    /// [`Part::Footer`]: what came so far does not hold, so the rest need not be read.
+    pub fn push(&mut self, part: &[u8]) -> Result<(), DecodeError> {
+        self.hasher.update(part);
+        self.taken += part.len() as u64;
+        self.rest.extend_from_slice(part);
+        let mut fields = Reader(&self.rest);
+        if self.count.is_none() {
+            self.count = fields.u32();
+        }
+        if let Some(count) = self.count {
+            let rows = self.footer_length.saturating_sub(COUNT_LEN as u64) / ROW_LEN as u64;
+            if u64::from(count) != rows {
+                let reason = format!("expected a count of {rows} rows, found {count}");
+                return Err(DecodeError::new(Part::Footer, reason));
+            }
+            while fields.0.len() >= ROW_LEN
+                && let Some(row) = decode_row(&mut fields)
+            {
+                self.rows.push(row)?;
+            }
+        }
+        let rest = fields.0.len();
+        self.rest.drain(..self.rest.len() - rest);
+        Ok(())
+    }
+
+    /// The table, once every part was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`Part::Footer`]: it does not verify as a whole.
+    pub fn finish(self) -> Result<Vec<SegmentMeta>, DecodeError> {
+        let refuse = |reason: String| Err(DecodeError::new(Part::Footer, reason));
+        if self.taken != self.footer_length || !self.rest.is_empty() {
+            let (expected, found) = (self.footer_length, self.taken);
+            return refuse(format!("expected {expected} bytes, found {found}"));
+        }
+        let computed = self.hasher.finalize();
+        if computed != self.footer_crc {
+            let found = self.footer_crc;
+            return refuse(format!(
+                "expected checksum {computed:08x} of its bytes, found {found:08x}"
+            ));
+        }
+        self.rows.finish()
+    }
 }
 
 /// The rows of a table without its count, in order, judged by nothing: for what may be damaged.
@@ -283,6 +391,58 @@ mod tests {
         let error = Trailer::decode(&[0; TRAILER_LEN - 1], 1000).unwrap_err();
         assert_eq!(error.part, Part::Object);
         assert!(error.reason.ends_with("found 31"), "{error}");
+    }
+
+    /// The footer of an object with one segment of 12 bytes per region.
+    fn footer_of(regions: u64) -> (Vec<u8>, Trailer) {
+        use bytes::BufMut;
+        let mut footer = Vec::new();
+        footer.put_u32(regions as u32);
+        for region in 0..regions {
+            let offset = 54 + 12 * region;
+            let (region, id) = (RegionId(region), EntryId(1));
+            let (min_id, max_id) = (id, id);
+            SegmentMeta { region, min_id, max_id, count: 1, offset, length: 12, crc: 7 }
+                .encode(&mut footer);
+        }
+        let footer_crc = crc32fast::hash(&footer);
+        let (footer_offset, footer_length) = (54 + 12 * regions, footer.len() as u64);
+        (footer, Trailer { footer_offset, footer_length, footer_crc, object_crc: 0 })
+    }
+
+    #[test]
+    fn a_footer_in_parts_decodes_as_one_that_is_held() {
+        for regions in [0, 1, 2, 5] {
+            let (footer, trailer) = footer_of(regions);
+            let whole = decode_footer(&footer, &trailer);
+            assert_eq!(whole.as_ref().unwrap().len() as u64, regions);
+            for size in [1, 3, 4, 47, 48, 49, 1000] {
+                let mut parts = FooterParts::new(&trailer);
+                footer.chunks(size).for_each(|part| parts.push(part).unwrap());
+                assert_eq!(parts.finish(), whole, "{regions} regions in parts of {size}");
+            }
+        }
+    }
+
+    /// So of a size that is made up, no more is read than up to the first thing that does not fit.
+    #[test]
+    fn a_footer_in_parts_ends_at_the_first_row_that_does_not_hold() {
+        let (mut footer, trailer) = footer_of(3);
+        footer[COUNT_LEN + ROW_LEN + 28] ^= 1;
+        let mut parts = FooterParts::new(&trailer);
+        parts.push(&footer[..COUNT_LEN + ROW_LEN]).unwrap();
+        assert_eq!(parts.push(&footer[COUNT_LEN + ROW_LEN..][..ROW_LEN]).unwrap_err().part, Part::Footer);
+        let huge = Trailer { footer_offset: 54, footer_length: 4 + 48 * (1 << 30), ..trailer };
+        let error = FooterParts::new(&huge).push(&[0; 4096]).unwrap_err();
+        assert!(error.reason.contains("expected a count"), "{error}");
+        let (footer, trailer) = footer_of(3);
+        let mut parts = FooterParts::new(&trailer);
+        parts.push(&footer[..100]).unwrap();
+        assert!(parts.finish().unwrap_err().reason.contains("found 100"), "the end is missing");
+        let other = Trailer { footer_crc: 1, ..trailer };
+        let mut parts = FooterParts::new(&other);
+        parts.push(&footer).unwrap();
+        assert!(parts.finish().unwrap_err().reason.contains("checksum"));
     }
 
     #[test]

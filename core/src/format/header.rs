@@ -72,6 +72,16 @@ impl Header {
         out
     }
 
+    /// The version that these bytes say if they begin an object of a later version of the format.
+    /// The header's checksum tells that from damage: it stays where it is in every version.
+    pub fn later_version(bytes: &[u8]) -> Option<u16> {
+        let bytes = bytes.first_chunk::<HEADER_LEN>()?;
+        let version = u16::from_be_bytes([bytes[8], bytes[9]]);
+        let checksum = u32::from_be_bytes([bytes[50], bytes[51], bytes[52], bytes[53]]);
+        let is_sound = bytes[..8] == MAGIC && crc32fast::hash(&bytes[..50]) == checksum;
+        (version > VERSION && is_sound).then_some(version)
+    }
+
     /// Decodes the first [`HEADER_LEN`] bytes of `bytes`.
     ///
     /// # Errors
@@ -143,6 +153,22 @@ mod tests {
         let crc = crc32fast::hash(&bytes[..50]);
         bytes[50..].copy_from_slice(&crc.to_be_bytes());
         Header::decode(&bytes)
+    }
+
+    #[test]
+    fn a_later_version_is_told_from_damage_by_the_checksum() {
+        let mut bytes = HEADER.encode();
+        assert_eq!(Header::later_version(&bytes), None, "it is ours");
+        bytes[9] = 2;
+        assert_eq!(Header::later_version(&bytes), None, "its checksum does not hold");
+        let crc = crc32fast::hash(&bytes[..50]);
+        bytes[50..].copy_from_slice(&crc.to_be_bytes());
+        assert_eq!(Header::later_version(&bytes), Some(2));
+        assert_eq!(Header::later_version(&bytes[..53]), None);
+        bytes[9] = 0;
+        let crc = crc32fast::hash(&bytes[..50]);
+        bytes[50..].copy_from_slice(&crc.to_be_bytes());
+        assert_eq!(Header::later_version(&bytes), None, "no version is earlier than 1");
     }
 
     #[test]

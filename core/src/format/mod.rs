@@ -14,7 +14,7 @@ mod reserved;
 mod segment;
 
 pub use footer::{
-    ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer, decode_rows,
+    FooterParts, ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer, decode_rows,
 };
 pub use header::{HEADER_LEN, Header};
 pub use object::{Object, ObjectEncoder, ReservedContent};
@@ -32,6 +32,10 @@ pub const MIN_OBJECT_LEN: u64 = (HEADER_LEN + footer::COUNT_LEN + TRAILER_LEN) a
 /// How many of an object's last bytes an opening reads at once, in the hope that the footer is in
 /// them. An object of up to this size is read whole.
 pub const TAIL_WINDOW: u64 = 64 << 10;
+
+/// What is larger than this is read, and checksummed, in parts: no length that an object states
+/// makes anybody hold more at once before it has proved true.
+pub const PART: u64 = 16 << 20;
 
 /// Takes integers off the front of a slice; `None` when it is too short.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! What an opening is for: a log to write, a view of one, or a survey.
 
+use alloc::vec::Vec;
 use core::fmt::Debug;
 
 use super::examine::Examination;
@@ -7,6 +8,8 @@ use super::recover::Recovery;
 use super::requests::Request;
 use super::{Opening, Recovered, Survey, View};
 use crate::event::StorageAnswer;
+use crate::key::Key;
+use crate::types::{ObjectSeq, Time};
 
 /// What an [`Opening`] can end with: [`Recovered`], a [`View`] or a [`Survey`]. A shell drives all
 /// of them alike, and nobody else can implement it.
@@ -56,6 +59,30 @@ impl Aim for Survey {}
 pub trait Steps: Clone + Debug {
     /// What this way keeps beside what all of them do.
     type Own: Clone + Debug;
+
+    /// Whether a listing counts in whatever order it comes: what was there before it began is in it.
+    const TAKES_ANY_ORDER: bool = false;
+
+    /// The keys that a listing must show, since they were just created.
+    fn expected(_: &Opening<Self>) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// What was put, or may have been, ascending.
+    fn put(_: &Opening<Self>) -> Vec<ObjectSeq> {
+        Vec::new()
+    }
+
+    /// A listing has not settled, and goes on behind `after`. Does what can be done about it, if
+    /// anything can.
+    fn unsettled(_: &mut Opening<Self>, _after: Option<Key>, _largest: Option<ObjectSeq>) -> bool {
+        false
+    }
+
+    /// Asks at this time for a listing in the place of one that was not believed.
+    fn list_again(opening: &mut Opening<Self>, due: Time) {
+        opening.list(due);
+    }
 
     /// An examination of what was just listed.
     fn begin(examination: Examination) -> Examination {

@@ -1,112 +1,305 @@
-//! Claiming the lowest free sequence behind the tip, where every older writer would have to pass
-//! (DESIGN.md section 12, rules 1 and 2).
+//! Claiming what is free behind the tip, where every older writer would have to pass (DESIGN.md
+//! section 12, rules 1 and 2).
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::Range;
 
 use super::examine::Examined;
-use super::recover::{Selected, boundary};
+use super::recover::{Recovery, boundary, exhausted_by, names};
 use super::requests::{Ask, Purpose, Request};
 use super::start::{encode, record};
-use super::{Opening, Phase};
-use crate::error::{Error, StoreError, StoreErrorKind};
-use crate::format::{Header, SegmentMeta, WriterRecord};
+use super::{Listing, Opening, Phase};
+use crate::backoff::Backoff;
+use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::event::Notice;
+use crate::format::Header;
+use crate::key::Key;
 use crate::types::{Epoch, Link, ObjectSeq};
 
-/// A claim on its way.
+/// How many claims are under way at once.
+const AT_ONCE: usize = 64;
+
+/// No claim is put further ahead than this.
+const FURTHEST: u64 = 65_536;
+
+/// The claims of one round, between two listings.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
-    header: Header,
-    record: WriterRecord,
-    size: u64,
-    segments: Vec<SegmentMeta>,
-    selected: Selected,
+pub(super) struct Claims {
+    /// What the listing before them showed.
+    before: Before,
+    boundary: ObjectSeq,
+    /// The tip of that listing: without rule 1, claims link to it.
+    tip: Option<Link>,
+    /// Not asked for yet, ascending.
+    waiting: VecDeque<Range<u64>>,
+    under_way: BTreeMap<ObjectSeq, Header>,
+    /// How many were created.
+    created: u64,
+    /// Where something stood already.
+    lost: Option<ObjectSeq>,
+}
+
+/// What came before the claims of a round, and comes after them.
+#[derive(Clone, Debug)]
+enum Before {
+    /// A whole listing; then comes another.
+    Recovered(Box<Recovery>),
+    /// A listing that has not settled; it goes on behind this key.
+    Unsettled(Box<Listing>, Option<Key>),
+}
+
+/// What an opening remembers of its claims from one listing to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claimed {
+    /// Claims that were created, and must be shown by every listing from then on.
+    pub(super) created: BTreeMap<ObjectSeq, u64>,
+    /// Where the store said that something stands, and no listing has shown it since: with the delay
+    /// before the next attempt there.
+    phantoms: BTreeMap<ObjectSeq, Backoff>,
+    /// Where something stood when a claim came, in the round before.
+    lost: Option<ObjectSeq>,
+    /// How many rounds were lost to objects of writers.
+    losses: u32,
+    /// How many claims were put ahead of listings that did not settle.
+    unsettled: u32,
+}
+
+impl Claimed {
+    /// A listing shows this object.
+    pub(super) fn shown(&mut self, sequence: ObjectSeq, is_claim: bool) {
+        self.phantoms.remove(&sequence);
+        if self.lost == Some(sequence) {
+            self.lost = None;
+            self.losses += u32::from(!is_claim);
+        }
+    }
 }
 
 impl Opening {
-    pub(super) fn claim(&mut self, sequence: ObjectSeq, selected: Selected) {
-        // A claim that no start object could follow would only end a writer that still runs.
-        let room = selected.next_sequence_after(sequence, &self.known);
-        let (Some(tip), Some(_)) = (selected.tip(), room) else {
-            return self.fail(Error::SequenceExhausted);
+    /// Claims these sequences, and if an earlier claim was lost to a writer that goes on, one ahead
+    /// of it: far enough that the writer is still behind it when this opening comes to it.
+    pub(super) fn claim(&mut self, holes: &[Range<u64>], recovery: Recovery) {
+        let next = holes.first().map_or(0, |hole| hole.start);
+        let last = holes.last().map_or(0, |hole| hole.end - 1);
+        let (tip, room) =
+            (recovery.tip, recovery.next_sequence_after(ObjectSeq(last), &self.known));
+        let (Some(tip), Some(_)) = (tip, room) else {
+            return self.exhausted();
         };
         self.suspicion = None;
-        // Few holes are claimed however slow the store is.
-        let many = self.own.claimed.len() as u64 >= u64::from(self.options.open_attempts);
-        if many && self.now > self.began.after(self.options.open_timeout) {
-            return self.too_many_holes(sequence, tip);
+        let mut waiting: VecDeque<_> = holes.iter().cloned().collect();
+        let losses = self.own.claims.losses;
+        if losses > 0 {
+            let far = (2 * self.came).max(2).saturating_mul(1 << (losses - 1).min(16));
+            let largest = recovery.listed.last().map_or(0, |largest| largest.0);
+            let ahead = next.max(last).max(largest) + far.min(FURTHEST);
+            if recovery.next_sequence_after(ObjectSeq(ahead), &self.known).is_some() {
+                // Right behind the first, since it is what stops the writer.
+                let first = waiting.pop_front().unwrap_or(next..next + 1);
+                waiting.push_front(first.start + 1..first.end);
+                waiting.push_front(ahead..ahead + 1);
+                waiting.push_front(first.start..first.start + 1);
+            }
         }
+        self.put_claims(Claims {
+            boundary: boundary(&self.known, tip),
+            before: Before::Recovered(Box::new(recovery)),
+            tip: Some(tip),
+            waiting,
+            under_way: BTreeMap::new(),
+            created: 0,
+            lost: None,
+        });
+    }
+
+    /// A listing does not settle, since a writer is at work: a claim ahead of it stops the writer.
+    /// The listing then goes on behind `after`. Not at the first time: something may have come by
+    /// itself.
+    pub(super) fn claim_ahead_of(&mut self, largest: ObjectSeq, after: Option<Key>) -> bool {
+        let claims = &mut self.own.claims;
+        claims.unsettled += 1;
+        let far = FURTHEST.min(1 << (claims.unsettled - 1).min(16));
+        let ahead = largest.0.saturating_add(far);
+        if claims.unsettled == 1 || !ObjectSeq(ahead).next().is_valid() {
+            return false;
+        }
+        let Phase::Listing(listing) = core::mem::replace(&mut self.phase, Phase::Ended) else {
+            return false;
+        };
+        self.put_claims(Claims {
+            before: Before::Unsettled(listing, after),
+            boundary: ObjectSeq::ZERO,
+            tip: None,
+            waiting: VecDeque::from([ahead..ahead + 1]),
+            under_way: BTreeMap::new(),
+            created: 0,
+            lost: None,
+        });
+        true
+    }
+
+    fn put_claims(&mut self, mut claims: Claims) {
+        while claims.under_way.len() < AT_ONCE && claims.lost.is_none() {
+            let Some(sequence) = claims.take_next() else { break };
+            self.put_claim(sequence, &mut claims);
+        }
+        let is_done = claims.under_way.is_empty();
+        self.phase = Phase::Claiming(Box::new(claims));
+        if is_done {
+            self.claims_ended();
+        }
+    }
+
+    fn put_claim(&mut self, sequence: ObjectSeq, claims: &mut Claims) {
         let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
-        let key = self.prefix.object_key(sequence);
-        if self.own.claimed.contains(&sequence) && !self.may_start_again() {
-            // Something removes it, or no listing shows it.
-            return self.fail(Error::Contended { key, epoch: itself.epoch, writer: None });
-        }
+        let links_to = if self.rules.claims_link_to_themselves { Some(itself) } else { claims.tip };
         let header = Header {
             sequence,
             epoch: itself.epoch,
-            predecessor: Some(if self.rules.claims_link_to_themselves { itself } else { tip }),
-            boundary: boundary(&self.known, tip),
+            predecessor: links_to,
+            boundary: claims.boundary.min(sequence),
         };
         let record = record(&self.options, &self.own.identity);
-        let (payload, segments) = encode(&header, &record);
-        let size = payload.len();
-        self.requests.push(Request::new(Purpose::Claim, key, Ask::Put(payload)));
-        self.phase = Phase::Claiming(Claim { header, record, size, segments, selected });
-    }
-
-    /// A writer whose floor was raised far, and whose object landed late, leaves a hole per sequence
-    /// in between. The claims so far stand, so that another opening goes on from here.
-    fn too_many_holes(&mut self, free: ObjectSeq, tip: Link) {
-        let beyond = self.known.range(free..).next();
-        let (sequence, epoch) =
-            beyond.map_or((free, tip.epoch), |(sequence, object)| (*sequence, object.header.epoch));
         let key = self.prefix.object_key(sequence);
-        let writer = super::recover::names(&self.known).get(&epoch).cloned();
-        self.fail(Error::Contended { key, epoch, writer });
+        let put = Ask::Put(encode(&header, &record).0);
+        let request = Request::new(Purpose::Claim(sequence), key, put);
+        self.own.put.insert(sequence);
+        claims.under_way.insert(sequence, header);
+        match self.own.claims.phantoms.get_mut(&sequence) {
+            Some(backoff) => {
+                let due = self.now.after(backoff.next());
+                self.requests.delay(request, due);
+            }
+            None => self.requests.push(request),
+        }
     }
 
-    /// Whatever the claim finds at its key: only another listing tells what that means.
     pub(super) fn claim_answered(&mut self, request: Request, answer: Result<(), StoreError>) {
-        let Phase::Claiming(claim) = core::mem::replace(&mut self.phase, Phase::Ended) else {
+        let (Phase::Claiming(claims), Purpose::Claim(sequence)) =
+            (&mut self.phase, request.purpose)
+        else {
             return;
         };
-        let failure = match answer {
-            Ok(()) => return self.claimed(claim),
-            Err(failure) => failure,
-        };
-        match failure.kind {
-            // It may be our own, whose answer was lost: that is no start anew.
-            StoreErrorKind::Exists if request.repeated => self.list(self.now),
-            StoreErrorKind::Exists => {
-                // Most often the tip's writer, which still runs.
-                let names = super::recover::names(&self.known);
-                let epoch = claim.selected.tip().map_or(claim.header.epoch, |tip| tip.epoch);
-                let writer = names.get(&epoch).cloned();
-                self.start_again(request.key, epoch, writer);
+        match answer {
+            Ok(()) => {
+                claims.created += 1;
+                let header = claims.under_way.remove(&sequence);
+                self.claim_created(header);
             }
-            StoreErrorKind::NotSupported => self.fail(Error::UnsafeStore { key: request.key }),
-            _ if failure.is_retryable() => {
+            Err(failure) if failure.kind == StoreErrorKind::Exists => {
+                claims.under_way.remove(&sequence);
+                self.own.claims.phantoms.entry(sequence).or_insert_with(Backoff::new);
+                // It may be our own, whose answer was lost: the next listing tells.
+                if !request.repeated {
+                    self.own.put.remove(&sequence);
+                    claims.lost.get_or_insert(sequence);
+                }
+            }
+            Err(failure) if failure.kind == StoreErrorKind::NotSupported => {
+                return self.fail(Error::UnsafeStore { key: request.key });
+            }
+            Err(failure) if failure.is_retryable() => {
                 let mut request = request;
                 let delay = request.backoff.next();
-                self.phase = Phase::Claiming(claim);
-                self.try_later(request, delay, failure);
+                return self.try_later(request, delay, failure);
             }
-            _ => self.fail(request.failed(failure)),
+            Err(failure) => {
+                if !request.repeated {
+                    self.own.put.remove(&sequence);
+                }
+                return self.fail(request.failed(failure));
+            }
+        }
+        if let Phase::Claiming(claims) = core::mem::replace(&mut self.phase, Phase::Ended) {
+            self.put_claims(*claims);
         }
     }
 
     /// Our own claim need not be read.
-    fn claimed(&mut self, claim: Claim) {
-        let Claim { header, record, size, segments, mut selected } = claim;
-        let writer = Some(Box::new(record));
-        let object = Examined { header, size, segments, releases: None, writer };
+    fn claim_created(&mut self, header: Option<Header>) {
+        let Some(header) = header else { return };
+        let record = record(&self.options, &self.own.identity);
+        let (payload, segments) = encode(&header, &record);
+        let size = payload.len();
+        let object =
+            Examined { header, size, segments, releases: None, writer: Some(Box::new(record)) };
         self.known.insert(header.sequence, object);
-        self.own.claimed.insert(header.sequence);
-        if self.rules.list_after_claim {
-            return self.list(self.now);
+        self.unlisted.insert(header.sequence);
+        self.own.claims.created.insert(header.sequence, size);
+    }
+
+    /// Whatever the claims found at their keys, only another listing tells what that means.
+    fn claims_ended(&mut self) {
+        let Phase::Claiming(claims) = core::mem::replace(&mut self.phase, Phase::Ended) else {
+            return;
+        };
+        let Claims { before, created, lost, .. } = *claims;
+        self.own.claims.lost = lost;
+        // Each round with nothing but claims that stand closes holes for good.
+        let is_free = lost.is_none() && created > 0;
+        if !is_free && !self.may_start_again() {
+            return self.lost_for_good(lost);
         }
-        selected.add(header.sequence);
-        self.clear_the_way(selected);
+        if let Some(sequence) = lost {
+            let key = self.prefix.object_key(sequence);
+            let epoch = self.tip_epoch();
+            self.notice(Notice::OpeningAgain { key, epoch });
+        }
+        match before {
+            Before::Unsettled(listing, after) => {
+                self.requests.push(Request::list(self.prefix.objects(), after));
+                self.phase = Phase::Listing(listing);
+            }
+            Before::Recovered(recovery) if is_free && !self.rules.list_after_claim => {
+                let mut recovery = recovery;
+                for sequence in self.own.claims.created.keys() {
+                    recovery.add_claim(*sequence, &self.known);
+                }
+                self.clear_the_way(*recovery);
+            }
+            Before::Recovered(_) => self.list(self.now),
+        }
+    }
+
+    /// Most often the tip's writer still runs. But a store may also say of a free key that something
+    /// is there.
+    fn lost_for_good(&mut self, lost: Option<ObjectSeq>) {
+        let phantom = self.own.claims.phantoms.iter().find(|(_, backoff)| backoff.was_used());
+        // Without a loss, answers got lost, and what was created by them is not shown either.
+        let unknown = || self.own.claims.phantoms.keys().next().filter(|_| lost.is_none());
+        if let Some(sequence) = phantom.map(|(sequence, _)| sequence).or_else(unknown).copied() {
+            let key = self.prefix.object_key(sequence);
+            let text = "the store says that something is at the key, and no listing shows it";
+            let source = StoreError::with_text(StoreErrorKind::Transient, text);
+            return self.fail(Error::Store { operation: Operation::Create, key, source });
+        }
+        let key = self.prefix.object_key(lost.unwrap_or_default());
+        let epoch = self.tip_epoch();
+        let writer = names(&self.known).get(&epoch).cloned();
+        self.fail(Error::Contended { key, epoch, writer });
+    }
+
+    fn tip_epoch(&self) -> Epoch {
+        let history = self.known.values().filter(|object| !object.header.links_to_itself());
+        history.map(|object| object.header.epoch).max().unwrap_or(Epoch(0))
+    }
+
+    /// No object can follow what is there.
+    pub(super) fn exhausted(&mut self) {
+        let error = exhausted_by(&self.prefix, &self.known);
+        self.fail(error.unwrap_or(Error::SequenceExhausted));
+    }
+}
+
+impl Claims {
+    fn take_next(&mut self) -> Option<ObjectSeq> {
+        loop {
+            let range = self.waiting.front_mut()?;
+            match range.next() {
+                Some(sequence) => return Some(ObjectSeq(sequence)),
+                None => self.waiting.pop_front(),
+            };
+        }
     }
 }

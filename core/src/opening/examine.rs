@@ -9,12 +9,12 @@ use core::ops::Range;
 
 use bytes::Bytes;
 
-use super::doubt::Doubt;
-use super::requests::{Purpose, Request, Requests};
+use super::parts::{SegmentParts, part_of};
+use super::requests::{Body, Purpose, Request, Requests};
 use crate::error::{DecodeError, Error, Part};
 use crate::format::{
-    HEADER_LEN, Header, MIN_OBJECT_LEN, SegmentMeta, TAIL_WINDOW, Trailer, WriterRecord,
-    decode_footer, decode_segment,
+    FooterParts, HEADER_LEN, Header, MIN_OBJECT_LEN, SegmentMeta, TAIL_WINDOW, Trailer,
+    WriterRecord, decode_footer, decode_segment,
 };
 use crate::key::Prefix;
 use crate::types::{ObjectSeq, RegionId};
@@ -33,6 +33,8 @@ pub(super) struct Examination {
     /// What does not verify. Objects above it need not be begun: they cannot change what the
     /// opening fails with.
     damaged: BTreeMap<ObjectSeq, Damaged>,
+    /// What is of a later version of the format.
+    later: BTreeMap<ObjectSeq, u16>,
     /// Every object is examined, whatever others turned out to be, and its release records and its
     /// writer record too: a survey.
     thorough: bool,
@@ -49,6 +51,8 @@ pub(super) struct Found {
     pub(super) gone: BTreeSet<ObjectSeq>,
     /// What is there and does not verify.
     pub(super) damaged: BTreeMap<ObjectSeq, Damaged>,
+    /// What is of a later version of the format, which is no damage, with that version.
+    pub(super) later: BTreeMap<ObjectSeq, u16>,
 }
 
 /// A verified object. The buffers that were fetched are not kept: a prefix of many objects would
@@ -105,11 +109,32 @@ pub(super) struct Running {
     /// answer comes for an object that is done with.
     awaited: u32,
     gone: bool,
+    /// What came was not as long as what was asked for.
+    misfit: Option<DecodeError>,
     head: Bytes,
     /// The object's last bytes.
     tail: Bytes,
-    footer: Option<Bytes>,
-    reserved: BTreeMap<RegionId, Bytes>,
+    footer: Footer,
+    reserved: BTreeMap<RegionId, Reserved>,
+}
+
+/// A footer that begins before the object's last bytes.
+#[derive(Clone, Debug, Default)]
+enum Footer {
+    #[default]
+    Unread,
+    Reading {
+        parts: Box<FooterParts>,
+        rest: Range<u64>,
+    },
+    Read(Result<Vec<SegmentMeta>, DecodeError>),
+}
+
+/// A segment of a reserved region that begins before the object's last bytes.
+#[derive(Clone, Debug)]
+enum Reserved {
+    Reading(Box<SegmentParts>),
+    Read(Result<Bytes, DecodeError>),
 }
 
 pub(super) enum Judged {
@@ -124,13 +149,12 @@ pub(super) enum Table {
 }
 
 impl Examination {
-    /// Of what is listed, with its sizes. Objects never change, so what is `known` from an earlier
-    /// listing is not read again.
+    /// Of what is listed, with its sizes. Objects never change, so what is `known` of some of them
+    /// from an earlier listing is not read again.
     pub(super) fn new(
         listed: BTreeMap<ObjectSeq, u64>,
-        mut known: BTreeMap<ObjectSeq, Examined>,
+        known: BTreeMap<ObjectSeq, Examined>,
     ) -> Examination {
-        known.retain(|sequence, object| listed.get(sequence) == Some(&object.size));
         Examination { listed, objects: known, ..Examination::default() }
     }
 
@@ -164,21 +188,21 @@ impl Examination {
         self.running.is_empty()
     }
 
-    /// Takes a piece; without bytes the object is gone.
+    /// Takes a piece.
     pub(super) fn fetched(
         &mut self,
         prefix: &Prefix,
         requests: &mut Requests,
         sequence: ObjectSeq,
         piece: Piece,
-        bytes: Option<Bytes>,
+        body: Body,
     ) {
         let (Some(running), Some(&size)) =
             (self.running.get_mut(&sequence), self.listed.get(&sequence))
         else {
             return;
         };
-        running.take(piece, bytes);
+        running.take(piece, body);
         if running.awaited > 0 {
             return;
         }
@@ -187,13 +211,15 @@ impl Examination {
             self.gone.insert(sequence);
             return;
         }
-        let judged = if self.thorough {
-            running.judge_thoroughly(sequence, size)
-        } else {
-            running.judge(sequence, size).map_err(|error| {
-                let header = Header::decode(&running.head).ok();
-                Box::new(Damaged { header, ..error.into() })
-            })
+        if let Some(version) = Header::later_version(&running.head) {
+            self.running.remove(&sequence);
+            self.later.insert(sequence, version);
+            return;
+        }
+        let judged = match running.misfit.take() {
+            Some(misfit) => Err(Box::new(misfit.into())),
+            None if self.thorough => running.judge_thoroughly(sequence, size),
+            None => running.judge(sequence, size).map_err(|error| Box::new(error.into())),
         };
         match judged {
             Ok(Judged::Verified(object)) => {
@@ -218,24 +244,30 @@ impl Examination {
 
     /// What was found.
     pub(super) fn finish(self) -> Found {
-        Found { listed: self.listed, objects: self.objects, gone: self.gone, damaged: self.damaged }
+        let Examination { listed, objects, gone, damaged, later, .. } = self;
+        Found { listed, objects, gone, damaged, later }
     }
 }
 
 impl Found {
-    /// The lowest object that does not verify, and what the opening is to be failed with then.
-    pub(super) fn damage(&self, prefix: &Prefix) -> Option<Doubt> {
+    /// What the opening is to be failed with because of an object of a later version.
+    pub(super) fn later_version(&self, prefix: &Prefix) -> Option<Error> {
+        let (sequence, version) = self.later.first_key_value()?;
+        Some(Error::NewerFormat { key: prefix.object_key(*sequence), version: *version })
+    }
+
+    /// What the opening is to be failed with because of the lowest object that does not verify.
+    pub(super) fn damage(&self, prefix: &Prefix) -> Option<Error> {
         let (sequence, damaged) = self.damaged.first_key_value()?;
         let error = damaged.problems.first()?.clone();
-        let error = Error::corrupted(prefix.object_key(*sequence), error);
-        Some(Doubt { sequence: *sequence, header: damaged.header, error })
+        Some(Error::corrupted(prefix.object_key(*sequence), error))
     }
 }
 
 /// Verifies an object that is held whole.
 pub(super) fn examine_whole(sequence: ObjectSeq, bytes: Bytes) -> Result<Examined, DecodeError> {
     let size = bytes.len() as u64;
-    let running = Running { head: bytes.clone(), tail: bytes, ..Running::default() };
+    let mut running = Running { head: bytes.clone(), tail: bytes, ..Running::default() };
     match running.judge(sequence, size)? {
         Judged::Verified(object) => Ok(object),
         // Never of a whole object: its footer is in it.
@@ -264,25 +296,34 @@ fn begin(prefix: &Prefix, sequence: ObjectSeq, size: u64, mut ask: impl FnMut(Re
 }
 
 impl Running {
-    fn take(&mut self, piece: Piece, bytes: Option<Bytes>) {
+    fn take(&mut self, piece: Piece, body: Body) {
         self.awaited = self.awaited.saturating_sub(1);
-        let Some(bytes) = bytes else {
-            self.gone = true;
-            return;
+        let bytes = match body {
+            Body::Bytes(bytes) => bytes,
+            Body::Gone => {
+                self.gone = true;
+                return;
+            }
+            Body::Misfit(misfit) => {
+                self.misfit.get_or_insert(misfit);
+                return;
+            }
         };
         match piece {
             Piece::Whole => (self.head, self.tail) = (bytes.clone(), bytes),
             Piece::Header => self.head = bytes,
             Piece::Tail => self.tail = bytes,
-            Piece::Footer => self.footer = Some(bytes),
+            Piece::Footer => self.footer.take(&bytes),
             Piece::Reserved(region) => {
-                self.reserved.insert(region, bytes);
+                if let Some(reserved) = self.reserved.get_mut(&region) {
+                    reserved.take(bytes);
+                }
             }
         }
     }
 
     /// Verifies the object's structure.
-    fn judge(&self, sequence: ObjectSeq, size: u64) -> Result<Judged, DecodeError> {
+    fn judge(&mut self, sequence: ObjectSeq, size: u64) -> Result<Judged, DecodeError> {
         let header = self.header(sequence)?;
         let segments = match self.table(size)? {
             Table::Held(segments) => segments,
@@ -303,19 +344,36 @@ impl Running {
         Header::decode(&self.head)?.at(sequence)
     }
 
-    pub(super) fn table(&self, size: u64) -> Result<Table, DecodeError> {
+    pub(super) fn table(&mut self, size: u64) -> Result<Table, DecodeError> {
+        match &self.footer {
+            Footer::Unread => {}
+            Footer::Reading { rest, .. } => return Ok(Table::Wanted(part_of(rest.clone()))),
+            Footer::Read(result) => return result.clone().map(Table::Held),
+        }
         let trailer = Trailer::decode(&self.tail, size)?;
-        let footer = match (&self.footer, self.held(trailer.footer_range(), size)) {
-            (Some(fetched), _) => fetched.clone(),
-            (None, Some(held)) => held,
-            (None, None) => return Ok(Table::Wanted(trailer.footer_range())),
-        };
-        decode_footer(&footer, &trailer).map(Table::Held)
+        let range = trailer.footer_range();
+        if let Some(footer) = self.held(range.clone(), size) {
+            return decode_footer(&footer, &trailer).map(Table::Held);
+        }
+        let parts = Box::new(FooterParts::new(&trailer));
+        self.footer = Footer::Reading { parts, rest: range.clone() };
+        Ok(Table::Wanted(part_of(range)))
     }
 
-    /// The segment of a reserved region, if it is at hand.
-    pub(super) fn reserved(&self, meta: &SegmentMeta, size: u64) -> Option<Bytes> {
-        self.reserved.get(&meta.region).cloned().or_else(|| self.held(meta.range(), size))
+    /// The segment of a reserved region if it is at hand, else the part of it that is to be read.
+    pub(super) fn reserved(
+        &mut self,
+        meta: &SegmentMeta,
+        size: u64,
+    ) -> Result<Result<Bytes, DecodeError>, Range<u64>> {
+        if let Some(held) = self.held(meta.range(), size) {
+            return Ok(Ok(held));
+        }
+        let begin = || Reserved::Reading(Box::new(SegmentParts::new(*meta)));
+        match self.reserved.entry(meta.region).or_insert_with(begin) {
+            Reserved::Reading(parts) => Err(parts.wanted()),
+            Reserved::Read(result) => Ok(result.clone()),
+        }
     }
 
     /// Bytes of the object that came with its tail.
@@ -326,5 +384,26 @@ impl Running {
         // A part of the tail, so its place fits.
         (from <= to && to <= self.tail.len() as u64)
             .then(|| self.tail.slice(from as usize..to as usize))
+    }
+}
+
+impl Footer {
+    fn take(&mut self, part: &Bytes) {
+        let Footer::Reading { parts, rest } = self else { return };
+        rest.start += part.len() as u64;
+        match parts.push(part) {
+            Err(error) => *self = Footer::Read(Err(error)),
+            Ok(()) if rest.is_empty() => *self = Footer::Read(parts.clone().finish()),
+            Ok(()) => {}
+        }
+    }
+}
+
+impl Reserved {
+    fn take(&mut self, part: Bytes) {
+        let Reserved::Reading(parts) = self else { return };
+        if let Some(result) = parts.take(part).transpose() {
+            *self = Reserved::Read(result);
+        }
     }
 }

@@ -1,19 +1,23 @@
 //! The look after the start object: whatever came in between (DESIGN.md section 12, rule 3).
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::requests::{Ask, Purpose, Request};
 use super::start::Start;
-use super::{Opening, Phase};
+use super::{Listing, Opening, Phase, unsettled};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
-use crate::types::{Epoch, ObjectSeq};
+use crate::key::Key;
+use crate::listing::Round;
+use crate::types::{Epoch, ObjectSeq, Time};
 
 /// A start object that is created, while the opening looks whether it was the last to come.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     start: Start,
+    listing: Listing,
     /// Objects that the listing before did not show, and whose headers are being read.
     pending: BTreeSet<ObjectSeq>,
     /// An object of a later epoch that is no claim.
@@ -22,20 +26,56 @@ pub(super) struct Look {
     new: Option<(ObjectSeq, Epoch)>,
 }
 
-impl Opening {
-    pub(super) fn look(&mut self, start: Start) {
-        if !self.rules.second_look {
-            return self.opened(start);
-        }
-        let prefix = self.prefix.objects();
-        let after = start.tip().map(|tip| self.prefix.object_key(tip.sequence));
-        self.requests.push(Request::new(Purpose::Listing, prefix, Ask::List(after)));
-        let look = Look { start, pending: BTreeSet::new(), later: None, new: None };
-        self.phase = Phase::Looking(alloc::boxed::Box::new(look));
+impl Look {
+    pub(super) fn start_key(&self) -> Key {
+        self.start.key()
     }
 
-    pub(super) fn looked(&mut self, listing: Vec<Listed>) {
+    pub(super) fn into_start(self) -> Start {
+        self.start
+    }
+}
+
+impl Opening {
+    pub(super) fn look(&mut self, start: Start) {
+        if self.rules.second_look {
+            self.look_at(start, self.now);
+        } else {
+            self.reread(start);
+        }
+    }
+
+    /// Lists what is behind the tip, at this time.
+    pub(super) fn look_at(&mut self, start: Start, due: Time) {
+        let prefix = self.prefix.objects();
+        let after = start.tip().map(|tip| self.prefix.object_key(tip.sequence));
+        let listing = Listing::new(&self.prefix, after.clone(), self.trust());
+        self.requests.delay(Request::list(prefix, after), due);
+        let (later, new) = (None, None);
+        let look = Look { start, listing, pending: BTreeSet::new(), later, new };
+        self.phase = Phase::Looking(Box::new(look));
+    }
+
+    pub(super) fn look_listed(&mut self, keys: Vec<Listed>) {
+        let Phase::Looking(look) = &mut self.phase else { return };
+        let round = look.listing.take(keys);
+        self.unordered |= look.listing.is_unordered();
+        let prefix = self.prefix.objects();
+        match round {
+            Round::Done(listing) => self.looked(listing),
+            Round::More { after } => self.requests.push(Request::list(prefix, after)),
+            Round::Unsettled { after, .. } if self.may_start_again() => {
+                self.requests.push(Request::list(prefix, after));
+            }
+            Round::Unsettled { .. } => self.fail(unsettled(prefix)),
+        }
+    }
+
+    fn looked(&mut self, listing: Vec<Listed>) {
         let objects = self.sorted(listing);
+        if let Some(key) = self.lacks_what_was_created(&objects) {
+            return self.disbelieve(key);
+        }
         let Phase::Looking(look) = &mut self.phase else { return };
         let start = &look.start;
         // The store may ignore from where on it was to list.
@@ -65,9 +105,9 @@ impl Opening {
             }
             Err(error) => return self.read_failed(request, error),
         };
-        let header = match found.header_at(sequence) {
-            Ok(header) => header,
-            Err(error) => return self.fail(Error::corrupted(request.key, error)),
+        // What is no object is judged as whatever else a listing shows, and confirmed by the next.
+        let Ok(header) = found.header_at(sequence) else {
+            return self.start_again(request.key, Epoch::claimed_at(sequence), None);
         };
         let rules = self.rules;
         let Phase::Looking(look) = &mut self.phase else { return };
@@ -98,7 +138,7 @@ impl Opening {
                 let key = self.prefix.object_key(sequence);
                 self.start_again(key, epoch, None);
             }
-            _ => self.opened(look.start),
+            _ => self.reread(look.start),
         }
     }
 }

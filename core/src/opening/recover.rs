@@ -2,18 +2,22 @@
 //! records (DESIGN.md section 4, steps 3 to 5).
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::ToString;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use bytes::Bytes;
 
 use super::examine::{Examined, Found};
-use super::requests::{Purpose, Request, Requests};
-use super::way::{Way, way};
+use super::parts::SegmentParts;
+use super::requests::{Body, Purpose, Request, Requests};
+use super::way::way;
 use crate::catalog::Catalog;
 use crate::chain::{self, LostHistory, Present, Selection};
 use crate::error::{DecodeError, Error, Part};
-use crate::format::{SegmentMeta, decode_releases, decode_segment};
+use crate::format::{Header, SegmentMeta, decode_releases, decode_segment};
 use crate::key::Prefix;
 use crate::rules::Rules;
 use crate::types::{Epoch, Link, ObjectSeq, RegionId};
@@ -37,9 +41,10 @@ pub(super) struct Recovery {
     pending: BTreeMap<ObjectSeq, Pending>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     meta: SegmentMeta,
+    parts: SegmentParts,
     /// They did not decode once; the download may have been damaged.
     again: bool,
 }
@@ -56,15 +61,24 @@ pub(super) struct Selected {
 /// Why recovery does not go on.
 #[derive(Clone, Debug)]
 pub(super) enum Setback {
-    /// What the listing shows does not fit together. A collection of an earlier instance may have
-    /// run meanwhile; if the next listing says the same, this is what the opening fails with.
-    Suspect(Error),
+    /// Something is missing. A collection of an earlier instance may have run meanwhile; if the next
+    /// listing says the same, this is what the opening fails with.
+    Lacking(Error),
+    /// Something does not verify. If the next listing shows the same object, and it does not verify
+    /// again, this is what the opening fails with.
+    Damaged(Error),
+    /// No other listing can change that.
     Failed(Error),
 }
 
 impl Selected {
-    /// Selects history among what was found.
-    pub(super) fn new(prefix: &Prefix, found: &Found) -> Result<Selected, Setback> {
+    /// Selects history among what was found. With `forgiving`, proofs that objects are lost do not
+    /// count: a listing in no order may lack what it should show.
+    pub(super) fn new(
+        prefix: &Prefix,
+        found: &Found,
+        forgiving: bool,
+    ) -> Result<Selected, Setback> {
         let Found { listed, objects, gone, .. } = found;
         let listed = listed.keys().copied().collect();
         if objects.is_empty() {
@@ -73,11 +87,16 @@ impl Selected {
                 None => Ok(Selected { selection: None, listed }),
             };
         }
-        let selection = match (chain::select(&present(objects)), gone.last()) {
+        let present = present(objects);
+        let selected = match forgiving {
+            true => chain::select_and_prove(&present).map(|(selection, _)| selection),
+            false => chain::select(&present),
+        };
+        let selection = match (selected, gone.last()) {
             (Ok(selection), _) => selection,
             // What is gone may be what is missing.
             (Err(_), Some(gone)) => return Err(vanished(prefix, *gone)),
-            (Err(lost), None) => return Err(Setback::Suspect(corrupted(prefix, &lost))),
+            (Err(lost), None) => return Err(Setback::Lacking(corrupted(prefix, &lost))),
         };
         // Below the boundary a collection of an earlier instance was still running.
         if let Some(gone) = gone.range(boundary(objects, selection.tip)..).next() {
@@ -86,38 +105,6 @@ impl Selected {
         Ok(Selected { selection: Some(selection), listed })
     }
 
-    pub(super) fn tip(&self) -> Option<Link> {
-        self.selection.as_ref().map(|selection| selection.tip)
-    }
-
-    /// Counts an object that was created after the listing.
-    pub(super) fn add(&mut self, sequence: ObjectSeq) {
-        self.listed.insert(sequence);
-    }
-
-    /// The sequence that a start object takes at least, once a claim stands at this one.
-    pub(super) fn next_sequence_after(
-        &self,
-        claim: ObjectSeq,
-        objects: &BTreeMap<ObjectSeq, Examined>,
-    ) -> Option<ObjectSeq> {
-        next_sequence(self.listed.last().copied().max(Some(claim)), objects)
-    }
-
-    /// What must be claimed before a start object may be created, if anything.
-    pub(super) fn to_claim(
-        &self,
-        objects: &BTreeMap<ObjectSeq, Examined>,
-        rules: Rules,
-    ) -> Option<ObjectSeq> {
-        // An empty prefix goes straight to its first object.
-        let tip = self.tip()?;
-        let above = objects.range(tip.sequence.next()..);
-        match way(tip, above.map(|(sequence, object)| (*sequence, object.header.epoch)), rules) {
-            Way::Claim(sequence) => Some(sequence),
-            Way::Blocked => None,
-        }
-    }
 }
 
 /// The boundary that a tip carries.
@@ -129,7 +116,7 @@ pub(super) fn boundary(objects: &BTreeMap<ObjectSeq, Examined>, tip: Link) -> Ob
 fn vanished(prefix: &Prefix, sequence: ObjectSeq) -> Setback {
     let reason = "expected what the listing shows, found nothing there";
     let error = DecodeError::new(Part::Object, reason);
-    Setback::Suspect(Error::corrupted(prefix.object_key(sequence), error))
+    Setback::Lacking(Error::corrupted(prefix.object_key(sequence), error))
 }
 
 impl Recovery {
@@ -184,8 +171,40 @@ impl Recovery {
             Some(_) => true,
             None => false,
         };
-        self.fetch(prefix, requests, link.sequence, Pending { meta, again });
+        self.fetch(prefix, requests, link.sequence, Pending::new(meta, again));
         Ok(())
+    }
+
+    /// Counts a claim that was created after the listing.
+    pub(super) fn add_claim(
+        &mut self,
+        sequence: ObjectSeq,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+    ) {
+        self.listed.insert(sequence);
+        self.next_sequence = next_sequence(self.listed.last().copied(), objects);
+    }
+
+    /// The sequences that must be claimed before a start object may be created, ascending; none if
+    /// the way is blocked.
+    pub(super) fn to_claim(
+        &self,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+        rules: Rules,
+    ) -> Vec<Range<u64>> {
+        // An empty prefix goes straight to its first object.
+        let Some(tip) = self.tip else { return Vec::new() };
+        let above = objects.range(tip.sequence.next()..);
+        way(tip, above.map(|(sequence, object)| (*sequence, object.header.epoch)), rules)
+    }
+
+    /// The sequence that a start object takes at least, once a claim stands at this one.
+    pub(super) fn next_sequence_after(
+        &self,
+        claim: ObjectSeq,
+        objects: &BTreeMap<ObjectSeq, Examined>,
+    ) -> Option<ObjectSeq> {
+        next_sequence(self.listed.last().copied().max(Some(claim)), objects)
     }
 
     /// Whether every release record is applied.
@@ -193,31 +212,40 @@ impl Recovery {
         self.pending.is_empty()
     }
 
-    /// Takes the segment of release records of an object; without bytes the object is gone.
+    /// Takes a part of the segment of release records of an object: gives the segment, once it is
+    /// whole and its records are applied.
     pub(super) fn fetched(
         &mut self,
         prefix: &Prefix,
         requests: &mut Requests,
         sequence: ObjectSeq,
-        bytes: Option<Bytes>,
-    ) -> Result<(), Setback> {
-        let Some(Pending { meta, again }) = self.pending.remove(&sequence) else {
-            return Ok(());
+        body: Body,
+    ) -> Result<Option<Bytes>, Setback> {
+        let Some(mut pending) = self.pending.remove(&sequence) else {
+            return Ok(None);
         };
-        let Some(bytes) = bytes else {
-            return Err(vanished(prefix, sequence));
+        let part = match body {
+            Body::Bytes(part) => pending.parts.take(part),
+            Body::Misfit(misfit) => Err(misfit),
+            Body::Gone => return Err(vanished(prefix, sequence)),
         };
-        match self.apply(sequence, &meta, &bytes) {
-            Ok(()) => {}
-            Err(_) if !again => {
-                self.fetch(prefix, requests, sequence, Pending { meta, again: true });
+        let applied = part.and_then(|whole| {
+            let Some(whole) = whole else { return Ok(None) };
+            self.apply(sequence, &pending.meta, &whole).map(|()| Some(whole))
+        });
+        match applied {
+            Ok(Some(whole)) => return Ok(Some(whole)),
+            Ok(None) => self.fetch(prefix, requests, sequence, pending),
+            Err(_) if !pending.again => {
+                let pending = Pending::new(pending.meta, true);
+                self.fetch(prefix, requests, sequence, pending);
             }
             Err(error) => {
                 let key = prefix.object_key(sequence);
-                return Err(Setback::Failed(Error::corrupted(key, error)));
+                return Err(Setback::Damaged(Error::corrupted(key, error)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn fetch(
@@ -228,7 +256,7 @@ impl Recovery {
         pending: Pending,
     ) {
         let key = prefix.object_key(sequence);
-        requests.push(Request::fetch(Purpose::Releases(sequence), key, pending.meta.range()));
+        requests.push(Request::fetch(Purpose::Releases(sequence), key, pending.parts.wanted()));
         self.pending.insert(sequence, pending);
     }
 
@@ -243,6 +271,45 @@ impl Recovery {
         self.catalog.apply_releases(sequence, &decode_releases(&entries, sequence)?);
         Ok(())
     }
+}
+
+impl Pending {
+    fn new(meta: SegmentMeta, again: bool) -> Pending {
+        Pending { meta, parts: SegmentParts::new(meta), again }
+    }
+}
+
+/// Which object leaves no sequence for another although it could be the last of no sound log: an
+/// epoch is at most one above its object's sequence. (An id may be of any sequence: it can come from
+/// an older log.)
+pub(super) fn exhausted_by(
+    prefix: &Prefix,
+    objects: &BTreeMap<ObjectSeq, Examined>,
+) -> Option<Error> {
+    objects.values().find_map(|object| {
+        let error = leaves_no_room(&object.header, &object.segments)?;
+        Some(Error::corrupted(prefix.object_key(object.header.sequence), error))
+    })
+}
+
+/// What an object says that no later object could follow, if it does.
+pub(super) fn leaves_no_room(header: &Header, segments: &[SegmentMeta]) -> Option<DecodeError> {
+    let epoch = header.epoch;
+    if epoch.0 >= ObjectSeq::LIMIT.0 && epoch > Epoch::claimed_at(header.sequence) {
+        let reason = format!(
+            "expected an epoch of at most its sequence + 1, found {epoch}: no object could follow"
+        );
+        return Some(DecodeError::new(Part::Header, reason));
+    }
+    let last = segments.iter().filter(|meta| !meta.region.is_reserved()).find(|meta| {
+        let after = meta.max_id.sequence().next();
+        !after.is_valid() && meta.max_id.sequence() > header.sequence
+    })?;
+    let reason = format!(
+        "expected ids that leave room for others, found {}: no object could follow",
+        last.max_id
+    );
+    Some(DecodeError::new(Part::Segment(last.region), reason))
 }
 
 /// Everything that is there counts, be it history or not: no sequence and no id of anything in the
@@ -265,6 +332,11 @@ pub(super) fn names(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<Epoch, 
     starts
         .filter_map(|object| Some((object.header.epoch, object.writer.as_ref()?.name.clone())))
         .collect()
+}
+
+/// What is missing of objects that history must have had, by what is present.
+pub(super) fn missing(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeSet<ObjectSeq> {
+    chain::missing(&present(objects))
 }
 
 fn present(objects: &BTreeMap<ObjectSeq, Examined>) -> BTreeMap<ObjectSeq, Present> {

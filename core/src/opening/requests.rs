@@ -1,6 +1,7 @@
 //! What an opening has asked of the store, is about to ask, and will ask again.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 
 use super::examine::Piece;
 use crate::backoff::Backoff;
-use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::error::{DecodeError, Error, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::{Payload, RequestId, StorageAnswer, StorageEffect};
 use crate::key::Key;
 use crate::types::{ObjectSeq, Time};
@@ -41,15 +42,25 @@ pub(super) struct Request {
     pub(super) repeated: bool,
 }
 
+/// What a fetch found.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    /// The bytes that were asked for.
+    Bytes(Bytes),
+    /// No object.
+    Gone,
+    /// Another number of bytes: a failed fetch rather than data, or another object than was listed.
+    Misfit(DecodeError),
+}
+
 /// What its answer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Listing,
     Piece(ObjectSeq, Piece),
     Releases(ObjectSeq),
-    Claim,
-    /// An object that does not verify.
-    Doubt,
+    /// At this sequence.
+    Claim(ObjectSeq),
     /// The start object, and whatever stands at its key.
     Start,
     /// An object that came in between.
@@ -70,31 +81,31 @@ impl Request {
         Request { purpose, key, ask, backoff: Backoff::new(), repeated: false }
     }
 
-    pub(super) fn list(prefix: Key) -> Request {
-        Request::new(Purpose::Listing, prefix, Ask::List(None))
+    pub(super) fn list(prefix: Key, after: Option<Key>) -> Request {
+        Request::new(Purpose::Listing, prefix, Ask::List(after))
     }
 
     pub(super) fn fetch(purpose: Purpose, key: Key, range: Range<u64>) -> Request {
         Request::new(purpose, key, Ask::Fetch(range))
     }
 
-    /// The bytes that were asked for; `None` if their object is gone. A body of another length than
-    /// the range is a failed fetch, not data.
-    pub(super) fn body(
-        &self,
-        result: Result<Bytes, StoreError>,
-    ) -> Result<Option<Bytes>, StoreError> {
+    /// What a fetch found.
+    pub(super) fn body(&self, result: Result<Bytes, StoreError>) -> Result<Body, StoreError> {
         let bytes = match result {
             Ok(bytes) => bytes,
-            Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(Body::Gone),
             Err(error) => return Err(error),
         };
-        match &self.ask {
-            Ask::Fetch(range) if range.end.saturating_sub(range.start) == bytes.len() as u64 => {
-                Ok(Some(bytes))
-            }
-            _ => Err(StoreError::new(StoreErrorKind::Transient)),
+        let Ask::Fetch(range) = &self.ask else {
+            return Err(StoreError::new(StoreErrorKind::Transient));
+        };
+        let (expected, found) = (range.end.saturating_sub(range.start), bytes.len() as u64);
+        if expected == found {
+            return Ok(Body::Bytes(bytes));
         }
+        let reason =
+            format!("expected {expected} bytes from {} on, as listed, found {found}", range.start);
+        Ok(Body::Misfit(DecodeError::new(Part::Object, reason)))
     }
 
     /// This request failed for good.
@@ -233,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_not_wanted_any_more_is_under_way_until_it_is_answered() {
         let mut requests = Requests::new(2, Duration::from_secs(1));
-        let list = || Request::list("p/objects/".into());
+        let list = || Request::list("p/objects/".into(), None);
         requests.push(list());
         requests.push(list());
         let sent: Vec<_> = core::iter::from_fn(|| requests.send(Time::ZERO)).collect();

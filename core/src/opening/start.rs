@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::examine::examine_whole;
 use super::recover::Recovery;
-use super::requests::{Ask, Purpose, Request};
+use super::requests::{Ask, Body, Purpose, Request};
 use super::{Identity, Opening, OpeningEffect, Phase, Recovered, RecoveryStats};
 use crate::catalog::{Catalog, Unindexed, UnindexedKind};
 use crate::error::{DecodeError, Error, StoreError, StoreErrorKind};
@@ -42,6 +42,8 @@ pub(super) struct Start {
     answer: Result<(), StoreError>,
     /// What stands at the key was read whole once, and did not decode.
     reread: bool,
+    /// Its ends were read once, and were no object's.
+    reread_back: bool,
     checks: u32,
 }
 
@@ -125,8 +127,9 @@ impl Opening {
     /// Claims the epoch.
     pub(super) fn start(&mut self, recovery: Recovery) {
         let Some(sequence) = recovery.next_sequence else {
-            return self.fail(Error::SequenceExhausted);
+            return self.exhausted();
         };
+        self.own.put.insert(sequence);
         let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
         let start = Start::new(recovery, sequence, key, record);
@@ -140,6 +143,7 @@ impl Opening {
                 start.put = request;
                 start.answer = answer;
                 start.reread = false;
+                start.reread_back = false;
                 self.go_on(None);
             }
             Phase::Checking(_) => self.check_answered(request, answer),
@@ -148,20 +152,29 @@ impl Opening {
     }
 
     pub(super) fn read_back_answered(&mut self, result: Result<ReadBack, StoreError>) {
-        if let Phase::Starting(start) = &self.phase {
-            let standing = start.judge_read_back(result);
-            self.go_on(Some(standing));
+        if let Phase::Starting(start) = &mut self.phase {
+            match start.judge_read_back(result) {
+                // The download may be damaged.
+                Standing::Foreign(_) if !start.reread_back => {
+                    start.reread_back = true;
+                    let again = start.ask(Ask::ReadBack);
+                    self.requests.push(again);
+                }
+                standing => self.go_on(Some(standing)),
+            }
         }
     }
 
-    /// What stands at the key, read whole; without bytes it is gone.
-    pub(super) fn start_fetched(&mut self, bytes: Option<Bytes>) {
+    /// What stands at the key, read whole.
+    pub(super) fn start_fetched(&mut self, body: Body) {
         let Phase::Starting(start) = &mut self.phase else {
-            return;
+            return self.reread_fetched(body);
         };
-        let standing = match bytes {
-            None => Standing::Absent,
-            Some(bytes) => match start.judge_whole(bytes.clone()) {
+        let standing = match body {
+            Body::Gone => Standing::Absent,
+            // It is not as large as it was said to be: another look at what stands there.
+            Body::Misfit(_) => Standing::Unread,
+            Body::Bytes(bytes) => match start.judge_whole(bytes.clone()) {
                 // The download may be damaged.
                 Standing::Foreign(_) | Standing::Others(None) if !start.reread => {
                     start.reread = true;
@@ -172,6 +185,68 @@ impl Opening {
             },
         };
         self.go_on(Some(standing));
+    }
+
+    /// Reads the start object once after the look: a store that lets two creates of one key through
+    /// holds another's there.
+    pub(super) fn reread(&mut self, mut start: Start) {
+        if !self.rules.start_object_is_read {
+            return self.opened(start);
+        }
+        start.reread = false;
+        self.requests.push(start.ask(Ask::Fetch(0..start.size)));
+        self.phase = Phase::Rereading(Box::new(start));
+    }
+
+    fn reread_fetched(&mut self, body: Body) {
+        let Phase::Rereading(start) = &mut self.phase else { return };
+        match body {
+            Body::Bytes(bytes) if matches!(start.judge_whole(bytes.clone()), Standing::Ours) => {
+                if let Phase::Rereading(start) = core::mem::replace(&mut self.phase, Phase::Ended) {
+                    self.opened(*start);
+                }
+            }
+            // The download may be damaged, once.
+            Body::Bytes(_) if !start.reread => {
+                start.reread = true;
+                let again = start.ask(Ask::Fetch(0..start.size));
+                self.requests.push(again);
+            }
+            // Header, size and checksum tell what stands there.
+            Body::Bytes(_) | Body::Misfit(_) => {
+                let ends = start.ask(Ask::ReadBack);
+                self.requests.push(ends);
+            }
+            Body::Gone => self.start_is_gone(),
+        }
+    }
+
+    pub(super) fn reread_back(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
+        let Phase::Rereading(start) = &mut self.phase else { return };
+        let key = start.put.key.clone();
+        match start.judge_read_back(result.clone()) {
+            Standing::Absent => self.start_is_gone(),
+            Standing::Unread => {
+                let failure = result.err().unwrap_or(StoreError::new(StoreErrorKind::Transient));
+                self.read_failed(request, failure);
+            }
+            Standing::Refused(error) => self.fail(request.failed(error)),
+            Standing::Foreign(_) if !start.reread_back => {
+                start.reread_back = true;
+                let again = start.ask(Ask::ReadBack);
+                self.requests.push(again);
+            }
+            Standing::Foreign(error) => self.fail(Error::corrupted(key, error)),
+            // It was created, and another stands there now.
+            _ => self.fail(Error::UnsafeStore { key }),
+        }
+    }
+
+    /// Somebody removed it: whoever did so has the log.
+    fn start_is_gone(&mut self) {
+        let Phase::Rereading(start) = &self.phase else { return };
+        let (key, epoch) = (start.put.key.clone(), start.header.epoch);
+        self.fail(Error::Contended { key, epoch, writer: None });
     }
 
     fn go_on(&mut self, standing: Option<Standing>) {
@@ -204,6 +279,10 @@ impl Opening {
             Decision::Corrupted(error) => self.fail(Error::corrupted(key, error)),
             Decision::UnsafeStore => self.fail(Error::UnsafeStore { key }),
             Decision::PutRefused(error) => {
+                let sequence = start.header.sequence;
+                if !start.put.repeated {
+                    self.own.put.remove(&sequence);
+                }
                 let error = start.put.failed(error);
                 self.fail(error);
             }
@@ -333,8 +412,13 @@ impl Start {
             put: Request::new(Purpose::Start, key, Ask::Put(payload)),
             answer: Ok(()),
             reread: false,
+            reread_back: false,
             checks: 0,
         }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        self.put.key.clone()
     }
 
     /// What the start object links to.

@@ -2,15 +2,16 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::aim::Steps;
 use super::examine::{Damaged, Examination, Examined, Found};
 use super::objects::{ObjectKind, ObjectStatus};
-use super::recover::Recovery;
+use super::recover::{Recovery, leaves_no_room};
 use super::requests::Request;
-use super::{Opening, OpeningEffect};
+use super::{Opening, OpeningEffect, Shown, unconfirmed};
 use crate::catalog::Catalog;
 use crate::chain::{self, LostHistory, Present, Selection};
 use crate::error::{DecodeError, Error, Part};
@@ -20,7 +21,7 @@ use crate::format::{
 };
 use crate::key::{Key, Prefix};
 use crate::options::Options;
-use crate::types::{Link, ObjectSeq, RegionId, Time};
+use crate::types::{Epoch, Link, ObjectSeq, RegionId, Time};
 
 /// What is stored at a prefix, and all that is wrong with it. Segments of entries are not read.
 #[derive(Clone, Debug)]
@@ -68,6 +69,13 @@ pub struct SurveyedObject {
     /// What is wrong with it.
     pub problems: Vec<DecodeError>,
 }
+
+/// What a survey keeps: what the last listing would have had reported, if the next one says the same.
+/// Each is a key with which something is wrong, and what the listing said of it.
+#[derive(Clone, Debug, Default)]
+pub struct Surveying(Vec<Doubted>);
+
+type Doubted = (Key, Option<Shown>);
 
 /// Something that is wrong with what is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,12 +127,12 @@ impl Opening<Survey> {
     /// there.
     pub fn survey(now: Time, prefix: Prefix, options: Options) -> Result<Opening<Survey>, Error> {
         options.validate()?;
-        Ok(Opening::begin(now, prefix, options, ()))
+        Ok(Opening::begin(now, prefix, options, Surveying::default()))
     }
 }
 
 impl Steps for Survey {
-    type Own = ();
+    type Own = Surveying;
 
     fn begin(examination: Examination) -> Examination {
         examination.thorough()
@@ -132,16 +140,27 @@ impl Steps for Survey {
 
     fn examined(opening: &mut Opening<Survey>, examination: Examination) {
         let found = examination.finish();
-        let survey = Survey::of(opening, &found);
-        let doubt = survey.doubts(&found).next();
-        opening.known = found.objects;
-        if let Some(Problem { key, error }) = doubt {
-            let doubt = Error::corrupted(key, error);
-            if !opening.is_confirmed(&doubt) && opening.may_start_again() {
-                return opening.list_again(doubt);
-            }
+        if let Some(later) = found.later_version(&opening.prefix) {
+            return opening.fail(later);
         }
-        opening.end(OpeningEffect::Opened(Box::new(survey)));
+        let survey = Survey::of(opening, &found);
+        let doubts: Vec<_> = survey.doubts(&found).collect();
+        opening.known = found.objects;
+        let confirmed = &opening.own.0;
+        let is_confirmed = |doubt: &Doubted| confirmed.contains(doubt);
+        let shown = |problem: &Problem| (problem.key.clone(), opening.shown_at(&problem.key));
+        let now: Vec<Doubted> = doubts.iter().map(shown).collect();
+        let first = now.iter().position(|doubt| !is_confirmed(doubt));
+        opening.own.0 = now;
+        let Some(Problem { key, error }) = first.and_then(|first| doubts.into_iter().nth(first))
+        else {
+            return opening.end(OpeningEffect::Opened(Box::new(survey)));
+        };
+        let doubt = Error::corrupted(key, error);
+        if !opening.may_start_again() {
+            return opening.fail(unconfirmed(doubt));
+        }
+        opening.confirm(doubt);
     }
 
     /// It recovers by itself what can be.
@@ -196,7 +215,11 @@ impl Survey {
     fn doubts<'a>(&'a self, found: &'a Found) -> impl Iterator<Item = Problem> + 'a {
         let gone = self.objects.iter().filter(|object| found.gone.contains(&object.sequence));
         let gone = gone.map(|object| Problem { key: object.key.clone(), error: vanished() });
-        gone.chain(self.lost.iter().map(|lost| lost_object(&self.prefix, lost)))
+        let damaged = self.objects.iter().filter(|o| found.damaged.contains_key(&o.sequence));
+        let damaged = damaged.filter_map(|object| {
+            Some(Problem { key: object.key.clone(), error: object.problems.first()?.clone() })
+        });
+        gone.chain(damaged).chain(self.lost.iter().map(|lost| lost_object(&self.prefix, lost)))
     }
 
     fn select(&mut self, gone: &BTreeSet<ObjectSeq>) {
@@ -267,6 +290,7 @@ impl SurveyedObject {
     fn take_sound(&mut self, object: &Examined) {
         self.header = Some(object.header);
         self.segments = Some(object.segments.clone());
+        self.problems.extend(cannot_be(&object.header, &object.segments));
         self.writer = object.writer.as_deref().cloned();
         self.take_releases(object.releases.as_ref());
     }
@@ -289,6 +313,16 @@ impl SurveyedObject {
             self.releases = decode_releases(&entries, self.sequence).unwrap_or_default();
         }
     }
+}
+
+/// What an object says that none of a sound log can say, although it verifies.
+fn cannot_be(header: &Header, segments: &[SegmentMeta]) -> Option<DecodeError> {
+    if header.epoch > Epoch::claimed_at(header.sequence) {
+        let (most, found) = (Epoch::claimed_at(header.sequence), header.epoch);
+        let reason = format!("expected an epoch of at most {most}, its sequence + 1, found {found}");
+        return Some(DecodeError::new(Part::Header, reason));
+    }
+    leaves_no_room(header, segments)
 }
 
 fn present(object: &SurveyedObject) -> Option<(ObjectSeq, Present)> {

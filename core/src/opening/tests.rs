@@ -16,6 +16,7 @@ mod viewing;
 
 use std::string::ToString;
 
+use bytes::Bytes;
 use expect_test::expect;
 
 use super::*;

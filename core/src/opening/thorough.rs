@@ -1,19 +1,20 @@
 //! What a survey makes of one object: all that verifies, and all that does not.
 
 use alloc::boxed::Box;
+use alloc::format;
 
 use bytes::Bytes;
 
 use super::examine::{Damaged, Examined, Judged, Piece, Running, Table};
-use crate::error::DecodeError;
-use crate::format::{SegmentMeta, WriterRecord, decode_releases, decode_segment};
+use crate::error::{DecodeError, Part};
+use crate::format::{SegmentMeta, TAIL_WINDOW, WriterRecord, decode_releases, decode_segment};
 use crate::types::{ObjectSeq, RegionId};
 
 impl Running {
     /// Verifies the object's structure, its release records and its writer record, each for
     /// itself.
     pub(super) fn judge_thoroughly(
-        &self,
+        &mut self,
         sequence: ObjectSeq,
         size: u64,
     ) -> Result<Judged, Box<Damaged>> {
@@ -34,10 +35,17 @@ impl Running {
             if !matches!(meta.region, RegionId::RELEASES | RegionId::WRITER) {
                 continue;
             }
-            let Some(bytes) = self.reserved(meta, size) else {
-                return Ok(Judged::Wanted(Piece::Reserved(meta.region), meta.range()));
+            if meta.region == RegionId::WRITER && meta.length > TAIL_WINDOW {
+                let reason = format!("expected at most {TAIL_WINDOW} bytes, found {}", meta.length);
+                found.problems.push(DecodeError::new(Part::WriterRecord, reason));
+                continue;
+            }
+            let bytes = match self.reserved(meta, size) {
+                Ok(bytes) => bytes,
+                Err(part) => return Ok(Judged::Wanted(Piece::Reserved(meta.region), part)),
             };
-            if let Err(error) = found.take_reserved(sequence, meta, &bytes) {
+            let taken = bytes.and_then(|bytes| found.take_reserved(sequence, meta, &bytes));
+            if let Err(error) = taken {
                 found.problems.push(error);
             }
         }

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use super::aim::Steps;
 use super::examine::{Examination, Examined};
 use super::objects::{ObjectKind, ObjectStatus};
-use super::recover::Recovery;
+use super::recover::{self, Recovery};
 use super::requests::Request;
 use super::{Opening, OpeningEffect, Shown};
 use crate::catalog::{Catalog, HeldBy, RegionInfo};
@@ -40,6 +40,15 @@ pub struct View {
     known: BTreeMap<ObjectSeq, Examined>,
     shown: BTreeMap<ObjectSeq, Shown>,
     ignored: BTreeSet<Key>,
+}
+
+/// What an opening to read keeps.
+#[derive(Clone, Debug, Default)]
+pub struct Viewing {
+    /// How many incomplete objects the operator was told of.
+    told: u64,
+    /// What the last listing that came in no order proves to be missing.
+    missing: Option<BTreeSet<ObjectSeq>>,
 }
 
 /// An object that a view shows, history or not.
@@ -78,33 +87,43 @@ impl Opening<View> {
     /// [`Error::InvalidOptions`]: nothing is touched.
     pub fn read_only(now: Time, prefix: Prefix, options: Options) -> Result<Opening<View>, Error> {
         options.validate()?;
-        Ok(Opening::begin(now, prefix, options, 0))
+        Ok(Opening::begin(now, prefix, options, Viewing::default()))
     }
 
     /// Begins to open the log of a view again. Objects never change, so it costs one listing, and
     /// reads of what that view does not show.
     pub fn refresh(now: Time, view: &View) -> Opening<View> {
-        let told = view.incomplete_above_tip;
-        let mut opening = Opening::begin(now, view.prefix.clone(), view.options.clone(), told);
+        let own = Viewing { told: view.incomplete_above_tip, missing: None };
+        let mut opening = Opening::begin(now, view.prefix.clone(), view.options.clone(), own);
         opening.known = view.known.clone();
+        opening.shown = view.shown.clone();
         opening.ignored = view.ignored.clone();
         opening
     }
 }
 
 impl Steps for View {
-    /// How many incomplete objects the operator was told of.
-    type Own = u64;
+    type Own = Viewing;
+
+    const TAKES_ANY_ORDER: bool = true;
 
     fn examined(opening: &mut Opening<View>, examination: Examination) {
-        if let Some(selected) = opening.select(examination) {
-            opening.recover_selected(selected);
+        let Some(found) = opening.sound(examination) else { return };
+        if !opening.unordered {
+            return opening.select(found, false);
         }
+        // A listing in no order may lack what came while it was read, and show what came behind that.
+        // The next one does not lack that any more, whatever else it lacks: so what only one of them
+        // misses is no sign of a loss.
+        let missing = recover::missing(&found.objects);
+        let before = opening.own.missing.replace(missing.clone());
+        let is_sign = before.is_none_or(|before| !before.is_disjoint(&missing));
+        opening.select(found, missing.is_empty() || !is_sign);
     }
 
     fn recovered(opening: &mut Opening<View>, recovery: Recovery) {
         let count = recovery.incomplete_above_tip;
-        if count > 0 && count != opening.own {
+        if count > 0 && count != opening.own.told {
             opening.notice(Notice::IncompleteObjects { count });
         }
         let view = View {

@@ -2,10 +2,12 @@
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::aim::Steps;
+use super::claim::Claimed;
 use super::examine::Examination;
-use super::recover::{Recovery, Selected};
+use super::recover::Recovery;
 use super::requests::Request;
 use super::{Identity, Opening, Phase, Recovered};
 use crate::error::Error;
@@ -20,8 +22,9 @@ use crate::types::{Epoch, ObjectSeq, Time};
 #[derive(Clone, Debug)]
 pub struct Claiming {
     pub(super) identity: Identity,
-    /// Where it created a claim.
-    pub(super) claimed: BTreeSet<ObjectSeq>,
+    pub(super) claims: Claimed,
+    /// Where it put a claim or a start object, unless it is known that nothing came of it.
+    pub(super) put: BTreeSet<ObjectSeq>,
 }
 
 impl Opening {
@@ -37,7 +40,7 @@ impl Opening {
         identity: Identity,
     ) -> Result<Opening, Error> {
         options.validate()?;
-        let own = Claiming { identity, claimed: BTreeSet::new() };
+        let own = Claiming { identity, claims: Claimed::default(), put: BTreeSet::new() };
         Ok(Opening::begin(now, prefix, options, own))
     }
 
@@ -52,24 +55,52 @@ impl Opening {
 impl Steps for Recovered {
     type Own = Claiming;
 
+    fn expected(opening: &Opening) -> Vec<Key> {
+        let start = match &opening.phase {
+            Phase::Looking(look) => Some(look.start_key()),
+            _ => None,
+        };
+        let claims = &opening.own.claims.created;
+        // A look lists from the tip on, and claims are above it.
+        claims.keys().map(|sequence| opening.prefix.object_key(*sequence)).chain(start).collect()
+    }
+
+    fn put(opening: &Opening) -> Vec<ObjectSeq> {
+        opening.own.put.iter().copied().collect()
+    }
+
+    fn unsettled(opening: &mut Opening, after: Option<Key>, largest: Option<ObjectSeq>) -> bool {
+        match largest {
+            Some(largest) => opening.claim_ahead_of(largest, after),
+            None => false,
+        }
+    }
+
+    fn list_again(opening: &mut Opening, due: Time) {
+        match core::mem::replace(&mut opening.phase, Phase::Ended) {
+            Phase::Looking(look) => opening.look_at(look.into_start(), due),
+            _ => opening.list(due),
+        }
+    }
+
     fn examined(opening: &mut Opening, examination: Examination) {
-        if let Some(selected) = opening.select(examination) {
-            opening.clear_the_way(selected);
+        if let Some(found) = opening.sound(examination) {
+            opening.select(found, false);
         }
     }
 
     fn recovered(opening: &mut Opening, recovery: Recovery) {
-        opening.start(recovery);
+        opening.clear_the_way(recovery);
     }
 
     fn answered(opening: &mut Opening, request: Request, answer: StorageAnswer) {
         match answer {
             StorageAnswer::Listed { result, .. } => match result {
-                Ok(listing) => opening.looked(listing),
+                Ok(listing) => opening.look_listed(listing),
                 Err(error) => opening.read_failed(request, error),
             },
             StorageAnswer::Fetched { result, .. } => match request.body(result) {
-                Ok(bytes) => opening.start_fetched(bytes),
+                Ok(body) => opening.start_fetched(body),
                 Err(error) => opening.read_failed(request, error),
             },
             StorageAnswer::CreateResult { result, .. } => match opening.phase {
@@ -78,6 +109,7 @@ impl Steps for Recovered {
             },
             StorageAnswer::ReadBackResult { result, .. } => match opening.phase {
                 Phase::Looking(_) => opening.looked_at(request, result),
+                Phase::Rereading(_) => opening.reread_back(request, result),
                 _ => opening.read_back_answered(result),
             },
             // An opening deletes nothing.
@@ -87,11 +119,16 @@ impl Steps for Recovered {
 }
 
 impl Opening {
-    /// Claims what must be claimed, and goes on when nothing must.
-    pub(super) fn clear_the_way(&mut self, selected: Selected) {
-        match selected.to_claim(&self.known, self.rules) {
-            Some(sequence) => self.claim(sequence, selected),
-            None => self.recover_selected(selected),
+    /// Claims what must be claimed, and goes on to the start object when nothing must.
+    pub(super) fn clear_the_way(&mut self, recovery: Recovery) {
+        for (sequence, object) in &self.known {
+            self.own.claims.shown(*sequence, object.header.links_to_itself());
+        }
+        let holes = recovery.to_claim(&self.known, self.rules);
+        if holes.is_empty() {
+            self.start(recovery);
+        } else {
+            self.claim(&holes, recovery);
         }
     }
 

@@ -89,7 +89,7 @@ fn each_notice_is_one_event_with_the_prefix_and_the_key_if_it_has_one() {
         key: key(),
         min_id: EntryId(10),
         max_id: EntryId(12),
-        error: DecodeError { part: Part::Object, reason: "cut off".into() },
+        error: DecodeError { part: Part::Object, reason: "cut off".into(), created: None },
     };
     let (with, without) = (Some(KEY), None);
     let fields = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
@@ -177,7 +177,7 @@ fn the_key_of_an_error_is_found_wherever_it_has_one() {
         Error::Contended { key: key(), epoch: Epoch(1), writer: None },
         timed_out(Operation::List),
         Error::Conflict { key: key() },
-        Error::Corrupted { key: key(), part: Part::Object, reason: "cut off".into() },
+        Error::Corrupted { key: key(), part: Part::Object, reason: "cut off".into(), created: None },
         Error::UnsafeStore { key: key() },
         Error::Failing { cause: fenced.clone().into() },
         Error::Poisoned { cause: fenced.clone().into() },

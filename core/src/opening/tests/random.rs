@@ -224,9 +224,9 @@ type Steps = BTreeMap<Step, u32>;
 
 fn phase<T: Aim>(opening: &Opening<T>) -> &'static str {
     match opening.phase {
-        Phase::Listing => "listing",
+        Phase::Listing(_) => "listing",
         Phase::Examining(_) => "examining",
-        Phase::Doubting(_) => "doubting",
+        Phase::Rereading(_) => "rereading",
         Phase::Claiming(_) => "claiming",
         Phase::Recovering(_) => "recovering",
         Phase::Starting(_) => "starting",

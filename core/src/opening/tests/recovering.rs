@@ -15,7 +15,7 @@ fn start() -> Make {
 
 fn corrupted(run: &Run) -> (Key, Part, String) {
     match run.failed() {
-        Error::Corrupted { key, part, reason } => (key.clone(), *part, reason.to_string()),
+        Error::Corrupted { key, part, reason, .. } => (key.clone(), *part, reason.to_string()),
         other => panic!("{other}"),
     }
 }

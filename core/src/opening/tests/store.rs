@@ -5,6 +5,8 @@ use alloc::vec;
 use core::fmt::Write;
 use core::ops::Range;
 
+use bytes::Bytes;
+
 use super::Ending;
 use crate::error::Operation;
 use crate::event::ReadBack;
@@ -138,6 +140,8 @@ pub(super) struct Store {
     pub(super) overwrites: bool,
     /// Whether a listing shows also what is not above the key that it was to begin behind.
     pub(super) ignores_offset: bool,
+    /// Whether listings come in no order.
+    pub(super) unordered: bool,
     /// Keys that every listing shows, with their sizes, besides what is there.
     pub(super) ghosts: Vec<Listed>,
     /// When objects were written; the others in 1970.
@@ -264,8 +268,11 @@ impl Store {
                     size: bytes.len() as u64,
                     modified_millis: self.modified.get(key).copied().unwrap_or_default(),
                 });
-                // In no useful order.
-                let listing = real.rev().chain(self.ghosts.iter().cloned()).collect();
+                let mut listing: Vec<_> = real.chain(self.ghosts.iter().cloned()).collect();
+                listing.sort_by(|a, b| a.key.cmp(&b.key));
+                if self.unordered {
+                    listing.reverse();
+                }
                 StorageAnswer::Listed { id: *id, result: Ok(listing) }
             }
             StorageEffect::FetchRange { id, key, range, .. } => {
