@@ -90,7 +90,9 @@ impl Listing {
         self.unordered |= !keys.is_sorted_by(|a, b| a.key <= b.key);
         // The store may ignore from where on it was to list.
         let from = self.asked_from.take();
-        let wanted = |listed: &Listed| listed.key.starts_with(&*objects) && Some(&listed.key) > from.as_ref();
+        let wanted = |listed: &Listed| {
+            listed.key.starts_with(&*objects) && Some(&listed.key) > from.as_ref()
+        };
         let keys: BTreeMap<_, _> =
             keys.into_iter().filter(wanted).map(|listed| (listed.key.clone(), listed)).collect();
         let count = keys.len();

@@ -39,8 +39,8 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Operation, StoreError, StoreErrorKind};
 use crate::event::{Listed, Notice, RequestId, StorageAnswer, StorageEffect};
 use crate::key::{Key, KeyKind, Prefix};
-use crate::options::Options;
 use crate::listing::{Listing, Round, Trust};
+use crate::options::Options;
 use crate::rules::Rules;
 use crate::types::{Link, ObjectSeq, Time};
 
@@ -92,7 +92,7 @@ pub struct Opening<T: Steps = Recovered> {
     unordered: bool,
     /// What the last listing says of its objects.
     shown: BTreeMap<ObjectSeq, Shown>,
-    /// How many objects the last listing showed that the one before did not.
+    /// How many objects of others the last listing showed that the one before did not.
     came: u64,
     /// What was read of the objects that the last listing showed.
     known: BTreeMap<ObjectSeq, Examined>,
@@ -261,7 +261,10 @@ impl<T: Steps> Opening<T> {
         let Some(request) = self.requests.take(&answer) else {
             return;
         };
-        if answer.succeeded() {
+        // Reads that only tell what became of a put are no progress: they succeed as often as the put
+        // is repeated.
+        let is_progress = !matches!(self.phase, Phase::Starting(_) | Phase::Rereading(_));
+        if is_progress && answer.succeeded() {
             self.last_success = self.now;
         }
         match (&self.phase, answer) {
@@ -352,7 +355,10 @@ impl<T: Steps> Opening<T> {
             (sequence, Shown { size, modified_millis })
         });
         let before = core::mem::replace(&mut self.shown, shown.collect());
-        self.came = self.shown.keys().filter(|sequence| !before.contains_key(sequence)).count() as u64;
+        let came = |sequence: &&ObjectSeq| {
+            !before.contains_key(sequence) && !self.unlisted.contains(sequence)
+        };
+        self.came = self.shown.keys().filter(came).count() as u64;
         if self.shown.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
@@ -419,7 +425,8 @@ impl<T: Steps> Opening<T> {
             (Phase::Recovering(recovery), Purpose::Releases(sequence)) => {
                 match recovery.fetched(&self.prefix, &mut self.requests, sequence, body) {
                     Ok(whole) => {
-                        if let (Some(object), Some(whole)) = (self.known.get_mut(&sequence), whole) {
+                        if let (Some(object), Some(whole)) = (self.known.get_mut(&sequence), whole)
+                        {
                             object.releases = Some(whole);
                         }
                         self.recover();
@@ -557,7 +564,8 @@ impl<T: Steps> Opening<T> {
 
     fn fail(&mut self, mut error: Error) {
         if let Error::Corrupted { created, .. } = &mut error {
-            *created = Some(T::put(self).into_iter().map(|at| self.prefix.object_key(at)).collect());
+            *created =
+                Some(T::put(self).into_iter().map(|at| self.prefix.object_key(at)).collect());
         }
         self.end(OpeningEffect::Failed(error));
     }

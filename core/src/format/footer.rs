@@ -431,7 +431,10 @@ mod tests {
         footer[COUNT_LEN + ROW_LEN + 28] ^= 1;
         let mut parts = FooterParts::new(&trailer);
         parts.push(&footer[..COUNT_LEN + ROW_LEN]).unwrap();
-        assert_eq!(parts.push(&footer[COUNT_LEN + ROW_LEN..][..ROW_LEN]).unwrap_err().part, Part::Footer);
+        assert_eq!(
+            parts.push(&footer[COUNT_LEN + ROW_LEN..][..ROW_LEN]).unwrap_err().part,
+            Part::Footer
+        );
         let huge = Trailer { footer_offset: 54, footer_length: 4 + 48 * (1 << 30), ..trailer };
         let error = FooterParts::new(&huge).push(&[0; 4096]).unwrap_err();
         assert!(error.reason.contains("expected a count"), "{error}");

@@ -14,7 +14,8 @@ mod reserved;
 mod segment;
 
 pub use footer::{
-    FooterParts, ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer, decode_rows,
+    FooterParts, ROW_LEN as SEGMENT_ROW_LEN, SegmentMeta, TRAILER_LEN, Trailer, decode_footer,
+    decode_rows,
 };
 pub use header::{HEADER_LEN, Header};
 pub use object::{Object, ObjectEncoder, ReservedContent};

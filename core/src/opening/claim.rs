@@ -3,15 +3,16 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
 use core::ops::Range;
 
 use super::examine::Examined;
 use super::recover::{Recovery, boundary, exhausted_by, names};
 use super::requests::{Ask, Purpose, Request};
 use super::start::{encode, record};
-use super::{Listing, Opening, Phase};
+use super::{Listing, Opening, Phase, unsettled};
 use crate::backoff::Backoff;
-use crate::error::{Error, Operation, StoreError, StoreErrorKind};
+use crate::error::{DecodeError, Error, Operation, Part, StoreError, StoreErrorKind};
 use crate::event::Notice;
 use crate::format::Header;
 use crate::key::Key;
@@ -22,6 +23,12 @@ const AT_ONCE: usize = 64;
 
 /// No claim is put further ahead than this.
 const FURTHEST: u64 = 65_536;
+
+/// So many claims are made by one opening at most, which remembers each.
+const MOST_CLAIMS: u64 = 1 << 20;
+
+/// No log leaves more sequences free than this: a floor is raised by at most 2^20.
+const MOST_HOLES: u64 = 1 << 24;
 
 /// The claims of one round, between two listings.
 #[derive(Clone, Debug)]
@@ -61,6 +68,8 @@ pub(super) struct Claimed {
     lost: Option<ObjectSeq>,
     /// How many rounds were lost to objects of writers.
     losses: u32,
+    /// The last round was, so one claim of the next goes ahead.
+    goes_ahead: bool,
     /// How many claims were put ahead of listings that did not settle.
     unsettled: u32,
 }
@@ -72,6 +81,7 @@ impl Claimed {
         if self.lost == Some(sequence) {
             self.lost = None;
             self.losses += u32::from(!is_claim);
+            self.goes_ahead |= !is_claim;
         }
     }
 }
@@ -88,9 +98,12 @@ impl Opening {
             return self.exhausted();
         };
         self.suspicion = None;
+        if let Some(error) = self.too_many(holes) {
+            return self.fail(error);
+        }
         let mut waiting: VecDeque<_> = holes.iter().cloned().collect();
         let losses = self.own.claims.losses;
-        if losses > 0 {
+        if core::mem::take(&mut self.own.claims.goes_ahead) {
             let far = (2 * self.came).max(2).saturating_mul(1 << (losses - 1).min(16));
             let largest = recovery.listed.last().map_or(0, |largest| largest.0);
             let ahead = next.max(last).max(largest) + far.min(FURTHEST);
@@ -111,6 +124,30 @@ impl Opening {
             created: 0,
             lost: None,
         });
+    }
+
+    /// Why these are more holes than this opening claims, if they are. Each is one request and stands
+    /// for good, so another opening goes on from there; but what no log leaves behind is not begun.
+    fn too_many(&self, holes: &[Range<u64>]) -> Option<Error> {
+        let free: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+        let largest = holes.iter().max_by_key(|hole| hole.end - hole.start)?;
+        let key = self.prefix.object_key(ObjectSeq(largest.end));
+        if free > MOST_HOLES {
+            let reason = format!(
+                "expected it within {MOST_HOLES} sequences of the objects below it, found {free} free \
+                 ones: each would have to be claimed before the log can be opened"
+            );
+            return Some(Error::corrupted(key, DecodeError::new(Part::Object, reason)));
+        }
+        if (self.own.claims.created.len() as u64) < MOST_CLAIMS {
+            return None;
+        }
+        let text = format!(
+            "{MOST_CLAIMS} sequences were claimed by this opening, and {free} are free still, most of \
+             them below {key}: the next opening goes on from there"
+        );
+        let source = StoreError::with_text(StoreErrorKind::Transient, text);
+        Some(Error::Store { operation: Operation::Create, key, source })
     }
 
     /// A listing does not settle, since a writer is at work: a claim ahead of it stops the writer.
@@ -140,7 +177,8 @@ impl Opening {
     }
 
     fn put_claims(&mut self, mut claims: Claims) {
-        while claims.under_way.len() < AT_ONCE && claims.lost.is_none() {
+        let most = MOST_CLAIMS.saturating_sub(self.own.claims.created.len() as u64) as usize;
+        while claims.under_way.len() < AT_ONCE.min(most) && claims.lost.is_none() {
             let Some(sequence) = claims.take_next() else { break };
             self.put_claim(sequence, &mut claims);
         }
@@ -236,8 +274,11 @@ impl Opening {
         };
         let Claims { before, created, lost, .. } = *claims;
         self.own.claims.lost = lost;
-        // Each round with nothing but claims that stand closes holes for good.
-        let is_free = lost.is_none() && created > 0;
+        // Each round with nothing but claims that stand closes holes for good. Of those ahead of a
+        // listing that does not settle, the furthest should have stopped whoever keeps it moving.
+        let was_furthest =
+            matches!(before, Before::Unsettled(..)) && self.own.claims.unsettled > 17;
+        let is_free = lost.is_none() && created > 0 && !was_furthest;
         if !is_free && !self.may_start_again() {
             return self.lost_for_good(lost);
         }
@@ -268,6 +309,9 @@ impl Opening {
         let phantom = self.own.claims.phantoms.iter().find(|(_, backoff)| backoff.was_used());
         // Without a loss, answers got lost, and what was created by them is not shown either.
         let unknown = || self.own.claims.phantoms.keys().next().filter(|_| lost.is_none());
+        if lost.is_none() && self.own.claims.phantoms.is_empty() {
+            return self.fail(unsettled(self.prefix.objects()));
+        }
         if let Some(sequence) = phantom.map(|(sequence, _)| sequence).or_else(unknown).copied() {
             let key = self.prefix.object_key(sequence);
             let text = "the store says that something is at the key, and no listing shows it";

@@ -50,7 +50,8 @@ impl SegmentParts {
         }
         let (found, computed) = (self.meta.crc, self.hasher.clone().finalize());
         if computed != found {
-            let reason = format!("expected checksum {computed:08x} of its bytes, found {found:08x}");
+            let reason =
+                format!("expected checksum {computed:08x} of its bytes, found {found:08x}");
             return Err(DecodeError::new(Part::Segment(self.meta.region), reason));
         }
         self.next = self.meta.offset;
@@ -75,7 +76,15 @@ mod tests {
     fn meta(bytes: &[u8], crc: u32) -> SegmentMeta {
         let (min_id, max_id) = (EntryId(1), EntryId(1));
         let length = bytes.len() as u64;
-        SegmentMeta { region: RegionId::RELEASES, min_id, max_id, count: 1, offset: 54, length, crc }
+        SegmentMeta {
+            region: RegionId::RELEASES,
+            min_id,
+            max_id,
+            count: 1,
+            offset: 54,
+            length,
+            crc,
+        }
     }
 
     /// Reads a segment out of an object, and says in which parts.

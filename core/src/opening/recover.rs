@@ -104,7 +104,6 @@ impl Selected {
         }
         Ok(Selected { selection: Some(selection), listed })
     }
-
 }
 
 /// The boundary that a tip carries.

@@ -319,7 +319,8 @@ impl SurveyedObject {
 fn cannot_be(header: &Header, segments: &[SegmentMeta]) -> Option<DecodeError> {
     if header.epoch > Epoch::claimed_at(header.sequence) {
         let (most, found) = (Epoch::claimed_at(header.sequence), header.epoch);
-        let reason = format!("expected an epoch of at most {most}, its sequence + 1, found {found}");
+        let reason =
+            format!("expected an epoch of at most {most}, its sequence + 1, found {found}");
         return Some(DecodeError::new(Part::Header, reason));
     }
     leaves_no_room(header, segments)

@@ -177,7 +177,12 @@ fn the_key_of_an_error_is_found_wherever_it_has_one() {
         Error::Contended { key: key(), epoch: Epoch(1), writer: None },
         timed_out(Operation::List),
         Error::Conflict { key: key() },
-        Error::Corrupted { key: key(), part: Part::Object, reason: "cut off".into(), created: None },
+        Error::Corrupted {
+            key: key(),
+            part: Part::Object,
+            reason: "cut off".into(),
+            created: None,
+        },
         Error::UnsafeStore { key: key() },
         Error::Failing { cause: fenced.clone().into() },
         Error::Poisoned { cause: fenced.clone().into() },
