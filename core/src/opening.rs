@@ -98,9 +98,8 @@ pub struct Opening<T: Steps = Recovered> {
     known: BTreeMap<ObjectSeq, Examined>,
     /// Of these, the claims of this opening that no listing has shown yet.
     unlisted: BTreeSet<ObjectSeq>,
-    /// What the last listing would have failed the opening with, if the next one says the same, and
-    /// what it showed at that key.
-    suspicion: Option<(Error, Option<Shown>)>,
+    /// What the last listing would have failed the opening with, if the next one says the same.
+    suspicion: Option<Suspicion>,
     /// Before a listing that is repeated to confirm a suspicion.
     relist: Backoff,
     /// Keys that the operator was told of, so that listing again does not tell them again.
@@ -112,6 +111,23 @@ pub struct Opening<T: Steps = Recovered> {
 struct Shown {
     size: u64,
     modified_millis: u64,
+}
+
+/// What would fail an opening if the next listing agreed (DESIGN.md section 12, rule 6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Suspicion {
+    doubt: Doubt,
+    key: Key,
+    /// What the listing showed at that key.
+    shown: Option<Shown>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    /// Something is missing.
+    Lacking,
+    /// Something does not verify.
+    Damaged,
 }
 
 /// The steps of DESIGN.md section 4, and of section 12 between them.
@@ -358,7 +374,10 @@ impl<T: Steps> Opening<T> {
         let came = |sequence: &&ObjectSeq| {
             !before.contains_key(sequence) && !self.unlisted.contains(sequence)
         };
-        self.came = self.shown.keys().filter(came).count() as u64;
+        self.came = match T::counts_what_came(self) {
+            true => self.shown.keys().filter(came).count() as u64,
+            false => 0,
+        };
         if self.shown.is_empty() && self.options.must_exist {
             return self.fail(Error::Missing { prefix: self.prefix.as_str().into() });
         }
@@ -498,10 +517,11 @@ impl<T: Steps> Opening<T> {
         match setback {
             Setback::Failed(error) => self.fail(error),
             // In a listing in no order something may be missing that is there.
-            Setback::Lacking(error) if self.trust() == Trust::AnyOrder && self.unordered => {
-                self.suspect(error, false);
+            Setback::Lacking(error) => {
+                let accuses = !(self.trust() == Trust::AnyOrder && self.unordered);
+                self.suspect(error, Doubt::Lacking, accuses);
             }
-            Setback::Lacking(error) | Setback::Damaged(error) => self.suspect(error, true),
+            Setback::Damaged(error) => self.suspect(error, Doubt::Damaged, true),
         }
     }
 
@@ -510,21 +530,23 @@ impl<T: Steps> Opening<T> {
     /// have taken the place of what was listed. That costs a start anew like any other, so that
     /// listings that never agree do not keep an opening for ever; and from the second time on a
     /// delay, since the store may just lag behind.
-    fn suspect(&mut self, error: Error, accuses: bool) {
-        if self.is_confirmed(&error) {
+    fn suspect(&mut self, error: Error, doubt: Doubt, accuses: bool) {
+        if self.is_confirmed(&error, doubt) {
             return self.fail(if accuses { error } else { unconfirmed(error) });
         }
         if !self.may_start_again() {
             return self.fail(unconfirmed(error));
         }
-        self.confirm(error);
+        self.confirm(error, doubt);
     }
 
-    /// Whether the listing before said the same.
-    fn is_confirmed(&self, error: &Error) -> bool {
+    /// Whether the listing before said the same: that an object which was gone is damaged now says
+    /// that it came again.
+    fn is_confirmed(&self, error: &Error, doubt: Doubt) -> bool {
         let agree = match (&self.suspicion, error) {
-            (Some((Error::Corrupted { key, .. }, before)), Error::Corrupted { key: again, .. }) => {
-                key == again && *before == self.shown_at(key)
+            (Some(before), Error::Corrupted { key, .. }) => {
+                let now = Suspicion { doubt, key: key.clone(), shown: self.shown_at(key) };
+                *before == now
             }
             _ => false,
         };
@@ -540,13 +562,13 @@ impl<T: Steps> Opening<T> {
     }
 
     /// Lists again to see whether that says the same.
-    fn confirm(&mut self, suspicion: Error) {
-        let shown = match &suspicion {
-            Error::Corrupted { key, .. } => self.shown_at(key),
-            _ => None,
-        };
-        let is_first = self.suspicion.replace((suspicion.clone(), shown)).is_none();
-        self.notice(Notice::OpeningRetries { error: suspicion });
+    fn confirm(&mut self, error: Error, doubt: Doubt) {
+        let is_first = self.suspicion.is_none();
+        if let Error::Corrupted { key, .. } = &error {
+            let shown = self.shown_at(key);
+            self.suspicion = Some(Suspicion { doubt, key: key.clone(), shown });
+        }
+        self.notice(Notice::OpeningRetries { error });
         self.requests.clear();
         let due = if is_first { self.now } else { self.now.after(self.relist.next()) };
         self.list(due);

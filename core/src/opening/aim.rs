@@ -73,6 +73,11 @@ pub trait Steps: Clone + Debug {
         Vec::new()
     }
 
+    /// Whether it matters how many objects came since the last listing.
+    fn counts_what_came(_: &Opening<Self>) -> bool {
+        false
+    }
+
     /// A listing has not settled, and goes on behind `after`. Does what can be done about it, if
     /// anything can.
     fn unsettled(_: &mut Opening<Self>, _after: Option<Key>, _largest: Option<ObjectSeq>) -> bool {

@@ -75,6 +75,11 @@ pub(super) struct Claimed {
 }
 
 impl Claimed {
+    /// Whether something stood where a claim of the last round was to stand.
+    pub(super) fn was_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
     /// A listing shows this object.
     pub(super) fn shown(&mut self, sequence: ObjectSeq, is_claim: bool) {
         self.phantoms.remove(&sequence);

@@ -160,7 +160,7 @@ impl Steps for Survey {
         if !opening.may_start_again() {
             return opening.fail(unconfirmed(doubt));
         }
-        opening.confirm(doubt);
+        opening.confirm(doubt, super::Doubt::Lacking);
     }
 
     /// It recovers by itself what can be.

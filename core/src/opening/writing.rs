@@ -65,6 +65,10 @@ impl Steps for Recovered {
         claims.keys().map(|sequence| opening.prefix.object_key(*sequence)).chain(start).collect()
     }
 
+    fn counts_what_came(opening: &Opening) -> bool {
+        opening.own.claims.was_lost()
+    }
+
     fn put(opening: &Opening) -> Vec<ObjectSeq> {
         opening.own.put.iter().copied().collect()
     }
