@@ -14,6 +14,11 @@ pub struct Rules {
     /// Rule 2: no start object while a sequence between the tip and the largest listed one is
     /// free.
     pub claim_every_hole: bool,
+    /// Rule 2, for speed alone: an opening that loses a claim to a running writer, and one whose listing
+    /// does not settle, claims ahead. Without, a writer that is fast enough is never taken over.
+    pub claims_go_ahead: bool,
+    /// Rule 2, for speed alone: so many holes are claimed at once.
+    pub claims_at_once: usize,
     /// Rule 2: list again after a claim. Without: start from the listing before it.
     pub list_after_claim: bool,
     /// Rule 2: what stands behind the tip blocks only if its epoch is later than the tip's.
@@ -54,6 +59,8 @@ impl Rules {
         claims_link_to_themselves: true,
         claim_before_start: true,
         claim_every_hole: true,
+        claims_go_ahead: true,
+        claims_at_once: 64,
         list_after_claim: true,
         blocker_is_of_a_later_epoch: true,
         start_again_at_a_claim: true,

@@ -334,7 +334,8 @@ fn what_is_created_again_after_a_listing_is_not_taken_for_damage() {
     let again =
         Configuration { obsoletes: 1, deletes: true, ..Configuration::new("again", &[2, 1, 0]) };
     assert!(again.explore().violation.is_none());
-    let hasty = Configuration { rules: Rules { confirm_corruption: false, ..Rules::ALL }, ..again };
+    let hasty =
+        Configuration { rules: Rules { confirm_corruption: false, ..again.rules }, ..again };
     let violation = hasty.explore().violation.expect("rule 6 is needed");
     print(&format!("with reads of what was created again:\n{}\n", violation.transcript));
     assert!(violation.what.contains("an opening failed"), "{}", violation.what);

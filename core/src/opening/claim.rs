@@ -18,9 +18,6 @@ use crate::format::Header;
 use crate::key::Key;
 use crate::types::{Epoch, Link, ObjectSeq};
 
-/// How many claims are under way at once.
-const AT_ONCE: usize = 64;
-
 /// No claim is put further ahead than this.
 const FURTHEST: u64 = 65_536;
 
@@ -108,7 +105,8 @@ impl Opening {
         }
         let mut waiting: VecDeque<_> = holes.iter().cloned().collect();
         let losses = self.own.claims.losses;
-        if core::mem::take(&mut self.own.claims.goes_ahead) {
+        let goes_ahead = core::mem::take(&mut self.own.claims.goes_ahead);
+        if goes_ahead && self.rules.claims_go_ahead {
             let far = (2 * self.came).max(2).saturating_mul(1 << (losses - 1).min(16));
             let largest = recovery.listed.last().map_or(0, |largest| largest.0);
             let ahead = next.max(last).max(largest) + far.min(FURTHEST);
@@ -159,6 +157,9 @@ impl Opening {
     /// The listing then goes on behind `after`. Not at the first time: something may have come by
     /// itself.
     pub(super) fn claim_ahead_of(&mut self, largest: ObjectSeq, after: Option<Key>) -> bool {
+        if !self.rules.claims_go_ahead {
+            return false;
+        }
         let claims = &mut self.own.claims;
         claims.unsettled += 1;
         let far = FURTHEST.min(1 << (claims.unsettled - 1).min(16));
@@ -183,7 +184,8 @@ impl Opening {
 
     fn put_claims(&mut self, mut claims: Claims) {
         let most = MOST_CLAIMS.saturating_sub(self.own.claims.created.len() as u64) as usize;
-        while claims.under_way.len() < AT_ONCE.min(most) && claims.lost.is_none() {
+        while claims.under_way.len() < self.rules.claims_at_once.min(most) && claims.lost.is_none()
+        {
             let Some(sequence) = claims.take_next() else { break };
             self.put_claim(sequence, &mut claims);
         }

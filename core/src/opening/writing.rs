@@ -66,7 +66,7 @@ impl Steps for Recovered {
     }
 
     fn counts_what_came(opening: &Opening) -> bool {
-        opening.own.claims.was_lost()
+        opening.rules.claims_go_ahead && opening.own.claims.was_lost()
     }
 
     fn put(opening: &Opening) -> Vec<ObjectSeq> {

@@ -101,7 +101,9 @@ impl Configuration {
             dies_opening: None,
             retry_for: Duration::ZERO,
             verify_store: false,
-            rules: Rules::ALL,
+            // Claims ahead, and many at once, multiply the states without changing what other rules are
+            // for: there are configurations of their own for them.
+            rules: Rules { claims_go_ahead: false, claims_at_once: 1, ..Rules::ALL },
         }
     }
 
