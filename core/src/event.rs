@@ -97,7 +97,7 @@ pub enum Event<W> {
     },
     /// A read met a hole: count it and keep it for `holes`.
     HoleFound(Hole),
-    /// A read of one object's segments ended, for the figures.
+    /// A read of one object's segments, or of a part of a large object's, ended: for the figures.
     ReadFinished {
         /// How long it took.
         took: Duration,

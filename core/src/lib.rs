@@ -12,6 +12,7 @@
 //! | [`Writer`] | admits appends, makes objects of them, acknowledges what is durable | stopped |
 //! | [`SegmentRead`] | reads the entries of one region from one object | with entries, a hole, a skip, or an error |
 //! | [`ObjectRead`] | reads those of many regions from one object | with what [`SegmentRead`] ends with, for each |
+//! | [`RangeRead`] | fetches bytes of one object | with these, or an error |
 //!
 //! A machine is driven in a loop: hand it one event with the time, drain its effects to dry, and
 //! see when it wants a tick. Every [`StorageEffect`] is carried out once and answered once; the
@@ -114,20 +115,19 @@
 //! drop(log);
 //! let log = store.open(now, 2)?;
 //! let plan = log.plan_read(region, EntryId::ZERO, None, usize::MAX)?;
-//! let mut payloads = Vec::new();
+//! let (mut payloads, mut progress) = (Vec::new(), ReadProgress::default());
 //! for segment in plan.segments {
-//!     let options = log.options();
-//!     let mut read =
-//!         SegmentRead::new(segment, options.on_corrupted_segment, options.request_timeout);
+//!     let mut read = SegmentRead::new(segment, log.options());
 //!     while let Some(effect) = read.poll_effect() {
 //!         match effect {
 //!             SegmentReadEffect::Storage(effect) => {
-//!                 read.handle(SegmentReadEvent::Storage(store.carry_out(effect)));
+//!                 let answer = SegmentReadEvent::Storage(store.carry_out(effect));
+//!                 read.handle(now, &mut progress, answer);
 //!             }
 //!             SegmentReadEffect::Done(SegmentOutcome::Entries(entries)) => {
 //!                 payloads.extend(entries.into_iter().map(|entry| entry.payload));
 //!             }
-//!             other => panic!("this store damages nothing: {other:?}"),
+//!             other => panic!("this store answers, and damages nothing: {other:?}"),
 //!         }
 //!     }
 //! }
@@ -176,9 +176,9 @@ pub use opening::{
 };
 pub use options::{AckMode, OnCorruptedSegment, Options};
 pub use read::{
-    Hole, ObjectRead, ObjectReadEffect, PlannedObject, PlannedSegment, ReadPlan, ReplayFilter,
-    ReplayPlan, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent, SegmentRef,
-    WantedSegment,
+    Hole, ObjectRead, ObjectReadEffect, PlannedObject, PlannedSegment, RangeRead, RangeReadEffect,
+    ReadAhead, ReadPlan, ReadProgress, ReplayFilter, ReplayPlan, SegmentOutcome, SegmentRead,
+    SegmentReadEffect, SegmentReadEvent, SegmentRef, WantedSegment,
 };
 pub use stats::{Histogram, Stats};
 pub use types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};

@@ -49,13 +49,17 @@ pub struct Options {
     pub on_corrupted_segment: OnCorruptedSegment,
     /// How many requests an opening has under way at once. 1 to 1024, default 64.
     pub open_concurrency: u32,
-    /// How many requests a read has under way at once. 1 to 1024, default 64.
+    /// How many requests a read has under way at once; of no more objects, or parts of large ones,
+    /// does it hold anything. 1 to 1024, default 64.
     pub read_concurrency: u32,
-    /// How many bytes a read has under way or holds, what its caller has taken aside. From 1 MiB,
+    /// How many bytes a read has under way or holds, what its caller has taken aside: what it
+    /// fetches, and 40 bytes for each entry. What is larger alone is read alone: a region's segment of
+    /// one object, which while it is put together takes up to half of its size besides. From 1 MiB,
     /// default 64 MiB.
     pub read_ahead_bytes: u64,
-    /// How long after the last success of a read its fetches are repeated that fail in a way that may
-    /// pass. 0 to 1 h, default 30 s; with 0 the first failure ends the read.
+    /// How long a read or a replay repeats a fetch that fails in a way that may pass: until so long
+    /// after the last of its fetches that succeeded, or after this one failed first if that is later.
+    /// 0 to 1 h, default 30 s; with 0 the first failure ends the read.
     pub read_retry_for: Duration,
     /// Appends are let in while less than this many bytes wait for admission (payloads, and 64 bytes
     /// for each append), or nothing does. From 1 B, default 256 MiB.

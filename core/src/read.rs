@@ -1,20 +1,19 @@
 //! Reading (DESIGN.md section 8): what is planned, and the machines that carry it out.
 
+mod ahead;
 mod filter;
 mod object;
+mod range;
 mod segment;
 
-use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec::Vec;
-use core::ops::Range;
 
-use bytes::Bytes;
-
+pub use self::ahead::ReadAhead;
 pub use self::filter::ReplayFilter;
 pub use self::object::{ObjectRead, ObjectReadEffect};
+pub use self::range::{RangeRead, RangeReadEffect, ReadProgress};
 pub use self::segment::{SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent};
-use crate::error::{DecodeError, StoreError, StoreErrorKind};
+use crate::error::DecodeError;
 use crate::format::SegmentMeta;
 use crate::key::Key;
 use crate::types::{EntryId, Link, ObjectSeq, RegionId};
@@ -111,16 +110,4 @@ pub struct Hole {
     pub max_id: EntryId,
     /// What does not decode.
     pub error: DecodeError,
-}
-
-/// A body of another length than was asked for is a failed fetch, not data.
-fn exactly(range: &Range<u64>, fetched: Result<Bytes, StoreError>) -> Result<Bytes, StoreError> {
-    let bytes = fetched?;
-    let (expected, found) = (range.end.saturating_sub(range.start), bytes.len());
-    if found as u64 == expected {
-        return Ok(bytes);
-    }
-    let text = format!("asked for {expected} bytes and got {found}");
-    let cause: Box<dyn core::error::Error + Send + Sync> = text.into();
-    Err(StoreError::with_cause(StoreErrorKind::Transient, cause))
 }

@@ -7,11 +7,10 @@ use std::future::ready;
 use std::iter::FusedIterator;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::ObjectStore;
-use sealog_core::{Error, Key};
+use sealog_core::{Error, Key, Options};
 use tokio::sync::oneshot;
 
 use crate::executor::{Executor, Task};
@@ -25,30 +24,33 @@ use crate::wait::wait;
 pub struct Fetcher {
     executor: Executor,
     store: Arc<dyn ObjectStore>,
-    time_limit: Duration,
+    options: Arc<Options>,
     /// The thread ends with the last of them.
     _life: Arc<oneshot::Sender<Infallible>>,
 }
 
 impl Fetcher {
-    /// A fetcher of a store's objects, each of whose requests may take so long.
+    /// A fetcher of a store's objects. Of the options count `request_timeout`, the time limit of each
+    /// request, and `read_retry_for`.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the system has no thread to give.
-    pub fn new(store: Arc<dyn ObjectStore>, time_limit: Duration) -> Result<Fetcher, Error> {
+    /// [`Error::InvalidOptions`]; [`Error::Store`] if the system has no thread to give.
+    pub fn new(store: Arc<dyn ObjectStore>, options: Options) -> Result<Fetcher, Error> {
+        options.validate()?;
         let (life, end) = oneshot::channel();
         let lend = |executor| ready(Ok((executor, async { drop(end.await) })));
         let executor = open::start("", lend)?;
-        Ok(Fetcher { executor, store, time_limit, _life: Arc::new(life) })
+        Ok(Fetcher { executor, store, options: Arc::new(options), _life: Arc::new(life) })
     }
 
-    /// Fetches a range of an object, with one request and no repeat of it. Nothing is asked for an
-    /// empty range.
+    /// Fetches a range of an object, with one request per 16 MiB. What fails in a way that may pass is
+    /// repeated, as a read does (DESIGN.md section 8). Nothing is asked for an empty range.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] with the key, also if fewer bytes are there, or none in time.
+    /// [`Error::Store`] with the key, also if fewer bytes are there: at once for what does not pass,
+    /// else once [`Options::read_retry_for`] is over.
     pub fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, Error> {
         wait(self.start(key.clone(), range)).unwrap_or(Err(Error::Stopped))
     }
@@ -67,18 +69,17 @@ impl Fetcher {
 
     fn start(&self, key: Key, range: Range<u64>) -> Task<Result<Bytes, Error>> {
         use sealog_shell::Runtime;
-        let (executor, store, limit) = (self.executor.clone(), self.store.clone(), self.time_limit);
-        self.executor
-            .spawn(async move { sealog_shell::fetch(&executor, &store, key, range, limit).await })
+        let (executor, store, options) =
+            (self.executor.clone(), self.store.clone(), self.options.clone());
+        self.executor.spawn(async move {
+            sealog_shell::fetch(&executor, &store, key, range, &options).await
+        })
     }
 }
 
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetcher")
-            .field("store", &self.store)
-            .field("time_limit", &self.time_limit)
-            .finish_non_exhaustive()
+        f.debug_struct("Fetcher").field("store", &self.store).finish_non_exhaustive()
     }
 }
 

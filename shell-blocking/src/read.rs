@@ -15,15 +15,25 @@ use crate::wait::wait;
 /// up to what was durable, or what the reader saw, when the read began. Entries that became
 /// obsolete meanwhile may be left out.
 ///
-/// It reads several segments ahead ([`Options::read_concurrency`](crate::Options)) from the first
-/// call of `next` on, also between two calls; it holds the entries of as many segments in memory.
-/// It holds a handle of what it reads from, and goes on after a terminal error and after
-/// [`Wal::stop`](crate::Wal::stop). Dropping it abandons its requests.
+/// It reads several segments ahead, from the first call of `next` on, also between two calls: as many
+/// as [`Options::read_concurrency`](crate::Options) says, and no more bytes than `read_ahead_bytes`.
+/// Both count what is under way and what is held, the segment that it yields from included, and not
+/// what was yielded; a segment that is larger alone is read alone. It holds a handle of what it reads
+/// from, and goes on after a terminal error and after [`Wal::stop`](crate::Wal::stop). Dropping it
+/// abandons its requests.
+///
+/// # Cost
+///
+/// One range read per object that holds the region, or one per 16 MiB of a segment that is larger.
+/// What fails in a way that may pass is repeated, and what does not decode is fetched once more
+/// (DESIGN.md section 8).
 ///
 /// # Errors
 ///
 /// An error is the last item. [`Error::InvalidRegion`]; [`Error::Store`] if a segment cannot be
-/// fetched; [`Error::Corrupted`] for a damaged segment if
+/// fetched: at once for a refusal, and for what may pass once `read_retry_for` has passed since the
+/// last fetch of this read that succeeded, or since this one failed first if that was later;
+/// [`Error::Corrupted`] for a damaged segment if
 /// [`Options::on_corrupted_segment`](crate::Options) is `Fail`; [`Error::Stopped`] if the log is
 /// gone. An entry's payload shares the memory of its segment.
 #[must_use = "a read does nothing unless it is iterated over"]
@@ -59,11 +69,13 @@ impl fmt::Debug for Read {
 /// last, when it began: what is appended later is not part of it. Entries that became obsolete
 /// meanwhile may be left out.
 ///
-/// It reads several objects ahead ([`Options::read_concurrency`](crate::Options)), from the first
-/// call of `next` on, also between two calls, and never has what it read of more objects in memory
-/// than that, the one that it yields from included. It holds a handle of what it reads from, and
-/// goes on after a terminal error and after [`Wal::stop`](crate::Wal::stop). Dropping it abandons
-/// its requests.
+/// It reads several objects ahead, from the first call of `next` on, also between two calls: as many
+/// as [`Options::read_concurrency`](crate::Options) says, and no more bytes than `read_ahead_bytes`.
+/// Both count what is under way and what is held, the object that it yields from included, and not
+/// what was yielded. Of an object that is larger than that, or than 16 MiB, what is wanted is read in
+/// parts, region by region; one region's segment that is larger alone is read alone. It holds a handle
+/// of what it reads from, and goes on after a terminal error and after
+/// [`Wal::stop`](crate::Wal::stop). Dropping it abandons its requests.
 ///
 /// An entry's payload shares the memory of everything that was fetched of its object with it. Copy
 /// what is to be kept for long, rather than keep an object for a few bytes of it.
@@ -71,15 +83,18 @@ impl fmt::Debug for Read {
 /// # Cost
 ///
 /// One range read per object that holds something wanted; objects that hold nothing of the kind
-/// are not touched. A second request, or more of them, is made of an object only where that saves
-/// downloading what is not wanted: if less than half of the bytes from the object's first wanted
-/// segment to its last are wanted, one per run of segments with no more than 1 MiB between one
-/// and the next. What does not decode is fetched once more in the same way (DESIGN.md section 8).
+/// are not touched. A second request, or more of them, is made of an object only if it is read in
+/// parts, or where that saves downloading what is not wanted: if less than half of the bytes from the
+/// first wanted segment to the last are wanted, one per run of segments with no more than 1 MiB
+/// between one and the next. What fails in a way that may pass is repeated, and what does not decode
+/// is fetched once more in the same way (DESIGN.md section 8).
 ///
 /// # Errors
 ///
 /// An error is the last item. [`Error::InvalidRegion`] for a filter that names a reserved region;
-/// [`Error::Store`] if something cannot be fetched; [`Error::Corrupted`] for a damaged segment if
+/// [`Error::Store`] if something cannot be fetched: at once for a refusal, and for what may pass once
+/// `read_retry_for` has passed since the last fetch of this replay that succeeded, or since this one
+/// failed first if that was later; [`Error::Corrupted`] for a damaged segment if
 /// [`Options::on_corrupted_segment`](crate::Options) is `Fail`; [`Error::Stopped`] if the log is
 /// gone.
 #[must_use = "a replay does nothing unless it is iterated over"]

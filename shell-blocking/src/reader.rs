@@ -52,8 +52,8 @@ impl Reader {
     /// Opens the log under `prefix` of a store to read it. A prefix that holds no log is a log of
     /// nothing, unless [`Options::must_exist`] is set.
     ///
-    /// Of the options count `must_exist`, those of opening, `read_concurrency`, `request_timeout`
-    /// and
+    /// Of the options count `must_exist`, those of opening, `request_timeout`, and those of reading:
+    /// `read_concurrency`, `read_ahead_bytes`, `read_retry_for` and
     /// `on_corrupted_segment`.
     ///
     /// Costs one listing and one to three reads per object that is there, and one per object with

@@ -1,11 +1,21 @@
 //! What the log allocates and keeps. While its creates are held, that is compared to what it reports
 //! as unpersisted: a small payload must not keep the large buffer that it is a slice of. And neither
-//! entries nor callers that wait may cost the machine an allocation each.
+//! entries nor callers that wait may cost the machine an allocation each. A replay holds what it may.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::measure;
+use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
 use sealog_core::event::{Append, Effect, Event, RequestId, StorageAnswer, StorageEffect};
 use sealog_core::format::COPY_LIMIT;
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
@@ -228,4 +238,109 @@ fn a_million_callers_that_wait_do_not_make_an_event_cost_more() {
         let [few, many] = [10, 1_000_000].map(|waiting| with_durability_waiters(ack_mode, waiting));
         assert_eq!(few, many, "{ack_mode:?}, durability waiters");
     }
+}
+
+/// A store that hands out a copy of what it has, as one does that is far away.
+#[derive(Debug)]
+struct Copying(InMemory);
+
+impl std::fmt::Display for Copying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Copying")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Copying {
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
+        let found = self.0.get_opts(at, options).await?;
+        let (meta, range, attributes) =
+            (found.meta.clone(), found.range.clone(), found.attributes.clone());
+        let copy = Bytes::from(found.bytes().await?.to_vec());
+        let payload = GetResultPayload::Stream(stream::iter([Ok(copy)]).boxed());
+        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+    }
+
+    async fn put_opts(&self, at: &Path, payload: PutPayload, how: PutOptions) -> Result<PutResult> {
+        self.0.put_opts(at, payload, how).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        how: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(at, how).await
+    }
+
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.0.delete_stream(keys)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, how: CopyOptions) -> Result<()> {
+        self.0.copy_opts(from, to, how).await
+    }
+}
+
+/// The most that a replay of 16 objects of 8 MiB with two regions each holds at once, by a reader
+/// who takes nothing until all is read ahead that may be.
+fn most_held(read_ahead_bytes: u64) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options {
+        max_batch_bytes: 1,
+        linger: Duration::ZERO,
+        flush_interval: Duration::ZERO,
+        read_ahead_bytes,
+        ..Default::default()
+    };
+    let wal = runtime.block_on(async {
+        let store = Arc::new(Copying(InMemory::new()));
+        let wal = sealog_tokio::Wal::open(store, "memory", options).await.unwrap();
+        for n in 0..16 {
+            let payload = Bytes::from(vec![n; 4 << 20]);
+            let entries = [1, 2].map(|region| (RegionId(region), payload.clone()));
+            wal.append_batch(entries.into()).await.unwrap();
+        }
+        wal
+    });
+    let measured = measure(|| {
+        runtime.block_on(async {
+            let mut replay = wal.replay(sealog_core::ReplayFilter::all());
+            let mut count = 0;
+            while let Some(item) = replay.next().await {
+                drop(item.unwrap());
+                count += 1;
+                for _ in 0..1_000 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            assert_eq!(count, 32);
+        });
+    });
+    measured.bytes_max
+}
+
+/// DESIGN.md section 8: what is under way or held counts, the object that is being yielded included.
+#[test]
+fn a_replay_holds_no_more_than_its_budget() {
+    const OBJECT: u64 = 8 << 20;
+    for budget in [3 * OBJECT, 6 * OBJECT] {
+        let most = most_held(budget);
+        assert!(most <= budget + OBJECT, "{most} B of {budget} B");
+        assert!(most >= budget - OBJECT, "{most} B of {budget} B: it does not read ahead");
+    }
+    // One that is larger than that is read in parts, here one region after the other.
+    let most = most_held(OBJECT * 5 / 8);
+    assert!(most <= OBJECT, "{most} B");
 }

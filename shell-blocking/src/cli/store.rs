@@ -1,6 +1,5 @@
 //! What stands in the store, for commands that look at everything.
 
-use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,10 +33,10 @@ impl Surveyed {
         let options = Options { must_exist: true, ..Options::default() };
         let survey = survey(location.store.clone(), location.prefix.as_str(), options.clone())
             .map_err(|error| at.failed(error))?;
-        // An object is fetched whole.
+        // An object is put whole.
         let largest = survey.objects.iter().map(|object| object.size).max().unwrap_or_default();
         let time_limit = options.request_timeout + Duration::from_secs(largest >> 23);
-        let fetcher = Fetcher::new(location.store.clone(), time_limit)?;
+        let fetcher = Fetcher::new(location.store.clone(), options.clone())?;
         Ok(Surveyed { survey, location, time_limit, options, fetcher })
     }
 
@@ -50,19 +49,10 @@ impl Surveyed {
     /// The bytes of an object; `None` if it is not there any more. What fails and may pass is
     /// repeated.
     pub(crate) fn fetch(&self, object: &SurveyedObject) -> Result<Option<Bytes>, Failure> {
-        let mut delay = Duration::from_millis(100);
-        loop {
-            match self.fetcher.fetch(&object.key, 0..object.size) {
-                Ok(bytes) => return Ok(Some(bytes)),
-                Err(Error::Store { source, .. }) if source.kind == StoreErrorKind::NotFound => {
-                    return Ok(None);
-                }
-                Err(error) if error.is_retryable() && delay < Duration::from_secs(2) => {
-                    thread::sleep(delay);
-                    delay *= 2;
-                }
-                Err(error) => return Err(error.into()),
-            }
+        match self.fetcher.fetch(&object.key, 0..object.size) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Error::Store { source, .. }) if source.kind == StoreErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -59,7 +59,8 @@ fn objects_are_fetched_several_at_once_and_given_in_order() {
     log_in(&store);
     let found = survey(store.clone(), PREFIX, Options::default()).unwrap();
     let whole = |key: &Key| at(async { store.get(&Path::from(&**key)).await?.bytes().await });
-    let fetcher = Fetcher::new(store.clone(), LIMIT).unwrap();
+    let options = Options { read_retry_for: Duration::ZERO, ..Options::default() };
+    let fetcher = Fetcher::new(store.clone(), options).unwrap();
     let wanted = || found.objects.iter().map(|object| (object.key.clone(), 0..object.size));
     for at_once in [0, 1, 3, 100] {
         let fetched: Vec<_> = fetcher.fetch_all(wanted(), at_once).map(Result::unwrap).collect();
@@ -86,7 +87,10 @@ fn a_fetch_ends_with_its_time_limit_and_with_its_fetcher_does_its_thread() {
     let hour = Duration::from_secs(3600);
     let config = ThrottleConfig { wait_get_per_call: hour, ..ThrottleConfig::default() };
     let slow = ThrottledStore::new(store.clone(), config);
-    let fetcher = Fetcher::new(Arc::new(slow), Duration::from_millis(10)).unwrap();
+    let request_timeout = Duration::from_millis(10);
+    let options =
+        Options { request_timeout, read_retry_for: request_timeout, ..Options::default() };
+    let fetcher = Fetcher::new(Arc::new(slow), options).unwrap();
     let error = fetcher.fetch(&Key::from("logs/a/objects/any"), 0..1).unwrap_err();
     let Error::Store { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.kind, StoreErrorKind::TimedOut);

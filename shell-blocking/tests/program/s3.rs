@@ -58,7 +58,7 @@ fn a_log_in_a_bucket_is_inspected_verified_drawn_and_repaired() {
     let segment = &row["regions"][1];
     let (size, end) = (row["bytes"].as_u64().unwrap(), &segment["offset"]);
     let end = end.as_u64().unwrap() + segment["length"].as_u64().unwrap();
-    let fetcher = Fetcher::new(at.store.clone(), time_limit).unwrap();
+    let fetcher = Fetcher::new(at.store.clone(), Default::default()).unwrap();
     let whole = fetcher.fetch(&key, 0..size).unwrap();
     let mut damaged = whole.to_vec();
     damaged[end as usize - 1] ^= 1;

@@ -9,16 +9,16 @@ use std::task::{Context, Poll, ready};
 
 use sealog_core::format::Entry;
 use sealog_core::read::{
-    ObjectRead, ObjectReadEffect, PlannedObject, ReadPlan, ReplayFilter, ReplayPlan,
+    ObjectRead, ObjectReadEffect, PlannedObject, ReadAhead, ReadPlan, ReplayFilter, ReplayPlan,
     SegmentOutcome, SegmentReadEvent,
 };
 use sealog_core::{EntryId, Error, ObjectSeq, RegionId};
 use tokio::sync::oneshot;
 
 use super::Runtime;
+use super::fetch::{Progress, answered, tick};
 use super::read::ReplayItem;
 use super::source::Source;
-use crate::carry_out;
 
 /// What is to be planned.
 pub(crate) enum Wanted {
@@ -79,15 +79,21 @@ impl Wanted {
     }
 }
 
-/// A read under way. It holds what was read of as many objects as may be read at once, the one
-/// that is being yielded included.
+/// A read under way. What it has under way or holds, the object that is being yielded included, is
+/// as much as [`ReadAhead`] allows.
 pub(crate) struct Ahead<R: Runtime> {
     source: Source<R>,
     plan: Plan,
-    /// Planned and not begun, in order.
+    /// Planned and not begun, in order: objects, or parts of large ones.
     planned: VecDeque<PlannedObject>,
+    /// How many may begin.
+    ahead: ReadAhead,
     /// Begun, in order.
     running: VecDeque<R::Task<Outcomes>>,
+    /// Of all that is read here.
+    progress: Progress,
+    /// Whether it is an object's turn, which is among those that `ahead` counts.
+    yields: bool,
     /// Of the object whose turn it is.
     outcomes: std::vec::IntoIter<(RegionId, SegmentOutcome)>,
     /// Of the segment whose turn it is.
@@ -108,9 +114,12 @@ impl<R: Runtime> Ahead<R> {
     pub(crate) fn new(source: Source<R>, wanted: Wanted) -> Ahead<R> {
         Ahead {
             plan: Plan::Asked(source.page(wanted)),
+            ahead: ReadAhead::new(source.options()),
             source,
             planned: VecDeque::new(),
             running: VecDeque::new(),
+            progress: Progress::default(),
+            yields: false,
             outcomes: Vec::new().into_iter(),
             region: RegionId(0),
             entries: Vec::new().into_iter(),
@@ -151,6 +160,9 @@ impl<R: Runtime> Ahead<R> {
                 Some((_, SegmentOutcome::Skipped)) => {}
                 Some((_, SegmentOutcome::Failed(error))) => return Poll::Ready(Err(error)),
                 None => {
+                    if std::mem::take(&mut self.yields) {
+                        self.ahead.end();
+                    }
                     self.begin(cx)?;
                     let Some(first) = self.running.front_mut() else {
                         return match self.plan {
@@ -160,6 +172,7 @@ impl<R: Runtime> Ahead<R> {
                     };
                     let outcomes = ready!(Pin::new(first).poll(cx)).ok_or(Error::Stopped)?;
                     self.outcomes = outcomes.into_iter();
+                    self.yields = true;
                     self.running.pop_front();
                 }
             }
@@ -168,11 +181,15 @@ impl<R: Runtime> Ahead<R> {
 
     /// Begins to read objects, as many as may be read at once.
     fn begin(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
-        let at_once = self.source.options().read_concurrency as usize;
-        while self.running.len() < at_once {
-            if let Some(planned) = self.planned.pop_front() {
-                let work = read(self.source.clone(), planned);
-                self.running.push_back(self.source.runtime().spawn(work));
+        loop {
+            if let Some(planned) = self.planned.front() {
+                if !self.ahead.try_begin(planned) {
+                    break;
+                }
+                if let Some(planned) = self.planned.pop_front() {
+                    let work = read(self.source.clone(), planned, self.progress.clone());
+                    self.running.push_back(self.source.runtime().spawn(work));
+                }
                 continue;
             }
             match std::mem::replace(&mut self.plan, Plan::Ended) {
@@ -186,7 +203,9 @@ impl<R: Runtime> Ahead<R> {
                     Poll::Ready(answer) => {
                         let page = answer.unwrap_or(Err(Error::Stopped))?;
                         self.plan = page.rest.map_or(Plan::Ended, Plan::More);
-                        self.planned = page.objects.into();
+                        let objects = page.objects.into_iter();
+                        self.planned =
+                            objects.flat_map(|planned| self.ahead.parts(planned)).collect();
                     }
                 },
             }
@@ -198,29 +217,30 @@ impl<R: Runtime> Ahead<R> {
 pub(crate) type Outcomes = Vec<(RegionId, SegmentOutcome)>;
 
 /// Drives the reading of one object, and tells the source what came of it.
-async fn read<R: Runtime>(source: Source<R>, planned: PlannedObject) -> Outcomes {
+async fn read<R: Runtime>(
+    source: Source<R>,
+    planned: PlannedObject,
+    progress: Progress,
+) -> Outcomes {
     if source.is_gone(planned.object) {
         return Vec::new();
     }
     let runtime = source.runtime();
     let began = runtime.now();
-    let options = source.options();
-    let mut read = ObjectRead::new(planned, options.on_corrupted_segment, options.request_timeout);
-    let mut outcomes = Vec::new();
-    // It always waits for what it asked for last, and that was answered, until it is done.
-    while let Some(effect) = read.poll_effect() {
-        match effect {
-            ObjectReadEffect::Storage(effect) => {
-                let time_limit = runtime.sleep(effect.time_limit());
-                let answer = carry_out(source.store(), effect, time_limit).await;
-                read.handle(SegmentReadEvent::Storage(answer));
+    let mut read = ObjectRead::new(planned, source.options());
+    let outcomes = loop {
+        let event = match read.poll_effect() {
+            Some(ObjectReadEffect::Storage(effect)) => {
+                answered(runtime, source.store(), effect).await
             }
-            ObjectReadEffect::AskWriter(segment) => {
-                read.handle(SegmentReadEvent::Verdict(source.verdict(segment).await));
+            Some(ObjectReadEffect::AskWriter(segment)) => {
+                SegmentReadEvent::Verdict(source.verdict(segment).await)
             }
-            ObjectReadEffect::Done(done) => outcomes = done,
-        }
-    }
+            Some(ObjectReadEffect::Done(outcomes)) => break outcomes,
+            None => tick(runtime, read.next_tick()).await,
+        };
+        read.handle(runtime.now(), &mut progress.lock(), event);
+    };
     source.tell(&outcomes, runtime.now().since(began), read.refetched());
     outcomes
 }

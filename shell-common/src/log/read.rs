@@ -36,8 +36,8 @@ pub enum ReplayItem {
 /// [`Reader::read`](super::Reader::read): a stream of [`ReadItem`]s in the order of their ids, up
 /// to what was durable, or seen by the reader, when the read began (DESIGN.md section 8).
 ///
-/// It reads several segments ahead, in tasks of its own, from the moment that it is polled first.
-/// It holds a handle of what it reads from, and goes on after a terminal error and after a stop of
+/// It reads several segments ahead, in tasks of its own, from the moment that it is polled first, and
+/// repeats what fails in a way that may pass. It holds a handle of what it reads from, and goes on after a terminal error and after a stop of
 /// a log, and over the collections of whoever writes what a reader sees. An error is the last item.
 /// Dropping a future that waits for the next item loses none; dropping the stream abandons its
 /// requests.
@@ -79,8 +79,8 @@ impl<R: Runtime> fmt::Debug for Read<R> {
 /// [`Reader::replay`](super::Reader::replay): a stream of [`ReplayItem`]s, object by object in the
 /// order in which the log wrote them, up to what was indexed when the replay began.
 ///
-/// It reads several objects ahead, and holds what it read of no more than that. Otherwise as
-/// [`Read`].
+/// It reads several objects ahead, and holds what it read of no more than that, large ones in parts.
+/// Otherwise as [`Read`].
 #[must_use = "a replay does nothing unless it is polled"]
 pub struct Replay<R: Runtime> {
     filter: Arc<ReplayFilter>,

@@ -140,7 +140,7 @@ async fn a_failed_fetch_fails_the_read_and_the_next_one_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_panics_once_and_one_that_refuses_fail_the_read() {
+async fn a_client_that_panics_once_is_asked_again_and_one_that_refuses_fails_the_read() {
     let store = TestStore::new();
     let (wal, _) = filled(&store, one_by_one(), 1).await;
     let gets = AtomicUsize::new(0);
@@ -150,20 +150,32 @@ async fn a_client_that_panics_once_and_one_that_refuses_fail_the_read() {
         _ => Reaction::Pass,
     });
     let error = entries(&wal, A).await.unwrap_err();
-    assert!(error.is_retryable() && error.to_string().contains("fell over"), "{error}");
-    let error = entries(&wal, A).await.unwrap_err();
     assert!(!error.is_retryable() && error.to_string().contains("403"), "{error}");
+    store.react(|asked, _| if asked == Asked::Get { Reaction::Panic } else { Reaction::Pass });
+    let began = tokio::time::Instant::now();
+    let error = entries(&wal, A).await.unwrap_err();
+    assert!(error.is_retryable() && error.to_string().contains("fell over"), "{error}");
+    assert_eq!(began.elapsed().as_secs(), 30, "read_retry_for");
 }
 
+/// The patience counts from the first failure where nothing succeeded, so that one request that hangs
+/// is no end.
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_never_ends_is_timed_out() {
+async fn a_fetch_that_never_ends_is_timed_out_and_repeated() {
     let store = TestStore::new();
     let (wal, _) = filled(&store, one_by_one(), 1).await;
+    let gets = AtomicUsize::new(0);
+    store.react(move |asked, _| match asked {
+        Asked::Get if gets.fetch_add(1, Ordering::Relaxed) == 0 => Reaction::Hang,
+        _ => Reaction::Pass,
+    });
+    assert_eq!(payloads(&wal, A).await.len(), 1);
     store.react(|asked, _| if asked == Asked::Get { Reaction::Hang } else { Reaction::Pass });
     let began = tokio::time::Instant::now();
     let error = entries(&wal, A).await.unwrap_err();
     assert!(error.to_string().contains("timed out"), "{error}");
-    assert_eq!(began.elapsed().as_secs(), 30);
+    // Two requests: the second began 100 ms after the first, and ended behind the limit.
+    assert_eq!(began.elapsed().as_secs(), 60);
 }
 
 #[tokio::test(start_paused = true)]

@@ -187,6 +187,7 @@ list! { ($)
         a_damaged_segment_is_a_hole_in_its_place
         a_damaged_segment_fails_the_read_if_that_is_wanted
         a_failed_fetch_is_the_last_item_and_the_next_read_begins_anew
+        a_fetch_that_fails_and_may_pass_is_repeated
     }
     releasing {
         what_is_released_stays_hidden_and_what_comes_later_is_seen
@@ -203,6 +204,9 @@ list! { ($)
         a_replay_leaves_out_what_is_obsolete_or_released
         a_damaged_segment_is_a_hole_in_its_replay
         a_replay_of_a_reserved_region_is_refused
+        a_failure_now_and_then_ends_no_replay
+        a_restart_over_a_throttled_store_ends_with_all_of_it
+        what_is_large_is_read_in_parts_of_sixteen_mebibytes
     }
     round_trip {
         what_was_acknowledged_is_read_back_after_a_crash_and_after_a_stop

@@ -1,3 +1,6 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use sealog_core::{EntryId, Error, OnCorruptedSegment, Operation, Options, Part};
 use sealog_shell::ReadItem;
 
@@ -77,17 +80,44 @@ pub(super) fn a_damaged_segment_fails_the_read_if_that_is_wanted<L: Log>() {
 
 pub(super) fn a_failed_fetch_is_the_last_item_and_the_next_read_begins_anew<L: Log>() {
     let stage = Stage::default();
-    let (log, ids) = filled::<L>(&stage, one_by_one(), 3);
-    for reaction in [Reaction::Break, Reaction::Refuse, Reaction::Panic] {
+    let options = Options { read_retry_for: Duration::from_millis(120), ..one_by_one() };
+    let (log, ids) = filled::<L>(&stage, options, 3);
+    for (reaction, repeats) in
+        [(Reaction::Break, true), (Reaction::Refuse, false), (Reaction::Panic, true)]
+    {
         stage.react(move |asked| match asked {
             Asked::Get => reaction,
             _ => Reaction::Pass,
         });
+        let gets = stage.count(Asked::Get);
         let items = log.read(A, EntryId::ZERO);
         let [Err(Error::Store { operation: Operation::Read, .. })] = &items[..] else {
             panic!("{items:?}")
         };
+        // The objects are asked for side by side, one of them may be the first to give up.
+        let gets = stage.count(Asked::Get) - gets;
+        assert_eq!(gets > 3, repeats, "{reaction:?}: {gets} requests");
     }
     stage.behave();
     assert_eq!(entries(&log, A).len(), ids.len());
+}
+
+pub(super) fn a_fetch_that_fails_and_may_pass_is_repeated<L: Log>() {
+    let stage = Stage::default();
+    for on_corrupted_segment in [OnCorruptedSegment::Skip, OnCorruptedSegment::Fail] {
+        let (log, ids) =
+            filled::<L>(&stage, Options { on_corrupted_segment, ..one_by_one() }, 3);
+        for reaction in [Reaction::Break, Reaction::Panic] {
+            let failed = AtomicBool::new(false);
+            stage.react(move |asked| match asked {
+                Asked::Get if !failed.swap(true, Ordering::Relaxed) => reaction,
+                _ => Reaction::Pass,
+            });
+            let gets = stage.count(Asked::Get);
+            let items = log.read(A, ids[0]);
+            assert!(items.len() == 3 && items.iter().all(Result::is_ok), "{items:?}");
+            assert_eq!(stage.count(Asked::Get) - gets, 4);
+        }
+        stage.behave();
+    }
 }

@@ -1,7 +1,11 @@
-use sealog_core::{Error, RegionId, ReplayFilter};
-use sealog_shell::ReplayItem;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{A, B, Log, Stage, at_once, one_by_one, open};
+use bytes::Bytes;
+use sealog_core::{EntryId, Error, Options, RegionId, ReplayFilter};
+use sealog_shell::{ReadItem, ReplayItem};
+
+use super::stage::Reaction;
+use super::{A, B, Log, Reader, Stage, at_once, one_by_one, open};
 use crate::hooked::Asked;
 
 /// Regions and texts; a hole fails the case.
@@ -90,4 +94,67 @@ pub(super) fn a_replay_of_a_reserved_region_is_refused<L: Log>() {
     log.append(A, "1").unwrap();
     let items = log.replay(ReplayFilter::all().region(RegionId(u64::MAX)));
     assert!(matches!(items[..], [Err(Error::InvalidRegion { .. })]), "{items:?}");
+}
+
+/// Objects of one entry each, this many, and what a replay of them gives.
+fn numbered<L: Log>(stage: &Stage, count: usize) -> (L, Vec<(RegionId, String)>) {
+    let log: L = open(stage, one_by_one());
+    for wait in super::submit_numbers(&log, count) {
+        wait().unwrap();
+    }
+    (log, (0..count).map(|n| (A, n.to_string())).collect())
+}
+
+pub(super) fn a_failure_now_and_then_ends_no_replay<L: Log>() {
+    let stage = Stage::default();
+    let (log, expected) = numbered::<L>(&stage, 400);
+    let seen = AtomicUsize::new(0);
+    stage.react(move |asked| match asked {
+        Asked::Get if seen.fetch_add(1, Ordering::Relaxed) % 23 == 22 => Reaction::Break,
+        _ => Reaction::Pass,
+    });
+    let gets = stage.count(Asked::Get);
+    assert_eq!(replayed(log.replay(ReplayFilter::all())), expected);
+    // Each 23rd failed, repeats among them.
+    assert_eq!(stage.count(Asked::Get) - gets, 400 + 18);
+}
+
+pub(super) fn a_restart_over_a_throttled_store_ends_with_all_of_it<L: Log>() {
+    let stage = Stage::default();
+    let (log, expected) = numbered::<L>(&stage, 100);
+    drop(log);
+    stage.throttle();
+    let log: L = open(&stage, Options { verify_store: false, ..one_by_one() });
+    let gets = stage.count(Asked::Get);
+    assert_eq!(replayed(log.replay(ReplayFilter::all())), expected);
+    assert_eq!(stage.count(Asked::Get) - gets, 300);
+}
+
+pub(super) fn what_is_large_is_read_in_parts_of_sixteen_mebibytes<L: Log>() {
+    const MIB: usize = 1 << 20;
+    let stage = Stage::default();
+    // Each chunk is another one.
+    let large = |region: u64, size: usize| -> (RegionId, Bytes) {
+        let chunks = (0..size / MIB).flat_map(|n| vec![(region as usize * 100 + n) as u8; MIB]);
+        (RegionId(region), chunks.collect::<Vec<_>>().into())
+    };
+    let log: L = open(&stage, at_once());
+    let entries = vec![large(1, 9 * MIB), large(2, 6 * MIB), large(3, 9 * MIB), large(4, 40 * MIB)];
+    log.append_batch(entries.clone()).unwrap();
+    // Two that fit together, one that does not, and one that is larger than what may be held.
+    let read_ahead_bytes = 20 << 20;
+    let reader = L::Reader::open(stage.store(), super::PREFIX, Options { read_ahead_bytes, ..at_once() });
+    let reader = reader.unwrap();
+    let gets = stage.count(Asked::Get);
+    let mut found = Vec::new();
+    for item in Reader::replay(&reader, ReplayFilter::all()) {
+        let Ok(ReplayItem::Entry(region, entry)) = item else { panic!("{:?}", item.err()) };
+        found.push((region, entry.payload));
+    }
+    assert!(found == entries, "other entries");
+    assert_eq!(stage.count(Asked::Get) - gets, 1 + 1 + 3);
+    let read: Vec<_> = Reader::read(&reader, RegionId(4), EntryId::ZERO).collect();
+    let [Ok(ReadItem::Entry(entry))] = &read[..] else { panic!("{} items", read.len()) };
+    assert!(entry.payload == entries[3].1, "another entry");
+    assert_eq!(stage.count(Asked::Get) - gets, 5 + 3);
 }

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,7 +26,7 @@ struct Scene {
     asked: [AtomicUsize; 3],
 }
 
-type Rule = Arc<dyn Fn(Asked) -> Reaction + Send + Sync>;
+type Rule = Arc<dyn Fn(&Request) -> Reaction + Send + Sync>;
 
 /// What the store does with a request, before it does it.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,7 @@ impl Default for Scene {
     fn default() -> Scene {
         Scene {
             inner: Arc::default(),
-            rule: Mutex::new(Arc::new(|_| Reaction::Pass)),
+            rule: Mutex::new(Arc::new(|_: &Request| Reaction::Pass)),
             gate: Semaphore::new(0),
             asked: Default::default(),
         }
@@ -60,7 +61,23 @@ impl Stage {
 
     /// From now on the store reacts like this.
     pub(super) fn react(&self, rule: impl Fn(Asked) -> Reaction + Send + Sync + 'static) {
+        self.react_to(move |request| rule(request.asked));
+    }
+
+    /// The same for rules that look at the key.
+    pub(super) fn react_to(&self, rule: impl Fn(&Request) -> Reaction + Send + Sync + 'static) {
         *self.0.rule.lock().unwrap() = Arc::new(rule);
+    }
+
+    /// Of the requests of each kind and key, two fail for each that passes.
+    pub(super) fn throttle(&self) {
+        let seen = Mutex::new(HashMap::new());
+        self.react_to(move |request| {
+            let mut seen = seen.lock().unwrap();
+            let count = seen.entry((request.asked as usize, request.key.clone())).or_insert(0);
+            *count += 1;
+            if *count % 3 == 0 { Reaction::Pass } else { Reaction::Break }
+        });
     }
 
     /// Puts get this, everything else passes.
@@ -135,7 +152,7 @@ fn react(scene: Arc<Scene>, request: Request) -> BoxFuture<'static, Result<()>> 
         return async { Ok(()) }.boxed();
     }
     let rule = scene.rule.lock().unwrap().clone();
-    let reaction = rule(request.asked);
+    let reaction = rule(&request);
     // Last, so that whoever waits for it may change the rule.
     scene.asked[request.asked as usize].fetch_add(1, Ordering::SeqCst);
     async move {

@@ -2,7 +2,7 @@
 
 use sealog_core::event::Event;
 use sealog_core::read::{
-    PlannedSegment, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent,
+    PlannedSegment, ReadProgress, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent,
 };
 use sealog_core::{EntryId, RegionId, Time, Writer};
 
@@ -87,16 +87,16 @@ fn read_segment(
     planned: PlannedSegment,
     mut damage: bool,
 ) -> Checked<Vec<Seen>> {
-    let options = writer.options();
     let (object, region) = (planned.segment.object, planned.segment.region);
-    let mut read = SegmentRead::new(planned, options.on_corrupted_segment, options.request_timeout);
+    let mut read = SegmentRead::new(planned, writer.options());
+    let mut progress = ReadProgress::default();
     while let Some(effect) = read.poll_effect() {
         match effect {
             SegmentReadEffect::Storage(effect) => {
                 let fate = if damage { Fate::Damaged } else { Fate::Honest };
                 damage = false;
                 let (answer, _) = Request::new(now, effect).end(store, fate);
-                read.handle(SegmentReadEvent::Storage(answer));
+                read.handle(now, &mut progress, SegmentReadEvent::Storage(answer));
             }
             // What it would say does not matter: nothing was collected, so it must not fail.
             SegmentReadEffect::AskWriter(segment) => {

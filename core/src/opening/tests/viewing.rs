@@ -5,7 +5,9 @@ use std::vec;
 use super::*;
 use crate::error::Part;
 use crate::event::Verdict;
-use crate::read::{SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent, SegmentRef};
+use crate::read::{
+    ReadProgress, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent, SegmentRef,
+};
 use crate::types::{EntryId, RegionId};
 use crate::writer::Writer;
 

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, StoreErrorKind};
+use crate::event::StorageAnswer;
 use crate::format::{ENTRY_HEADER_LEN, Header, ObjectEncoder, SEGMENT_HEADER_LEN, SegmentMeta};
-use crate::types::{EntryId, Epoch, Link, ObjectSeq};
+use crate::types::{EntryId, Epoch, ObjectSeq};
 
 const MIB: u64 = 1 << 20;
 const FRAME: u64 = (SEGMENT_HEADER_LEN + ENTRY_HEADER_LEN) as u64;
@@ -42,6 +43,8 @@ fn wanted(meta: SegmentMeta) -> WantedSegment {
 /// A read under way, and the object as it is stored.
 struct Reading {
     read: ObjectRead,
+    now: Time,
+    progress: ReadProgress,
     stored: Bytes,
     table: Vec<SegmentMeta>,
     fetch: Option<(RequestId, Range<u64>)>,
@@ -54,18 +57,33 @@ impl Reading {
         Reading::with(OnCorruptedSegment::Skip, lengths, regions)
     }
 
+    /// The first failure is the last.
     fn with(on_corrupted: OnCorruptedSegment, lengths: &[u64], regions: &[usize]) -> Reading {
+        Reading::patient(on_corrupted, Duration::ZERO, lengths, regions)
+    }
+
+    fn patient(
+        on_corrupted_segment: OnCorruptedSegment,
+        read_retry_for: Duration,
+        lengths: &[u64],
+        regions: &[usize],
+    ) -> Reading {
+        let options = Options { on_corrupted_segment, read_retry_for, ..Options::default() };
         let (stored, table) = object(lengths);
         let segments = regions.iter().map(|region| wanted(table[region - 1])).collect();
         let planned = PlannedObject { object: OBJECT, key: "log/7".into(), segments };
-        let read = ObjectRead::new(planned, on_corrupted, Duration::from_secs(30));
-        Reading { read, stored, table, fetch: None, outcomes: Vec::new() }
+        let read = ObjectRead::new(planned, &options);
+        let (now, progress) = (Time::ZERO, ReadProgress::default());
+        Reading { read, now, progress, stored, table, fetch: None, outcomes: Vec::new() }
     }
 
     /// What it wants next, in short: a fetch as the regions whose segments it covers.
     fn said(&mut self) -> String {
         let said = match self.read.poll_effect() {
-            None => "nothing".into(),
+            None => match self.read.next_tick() {
+                Some(tick) => format!("wait until {} ms", tick.as_nanos() / 1_000_000),
+                None => "nothing".into(),
+            },
             Some(ObjectReadEffect::Storage(StorageEffect::FetchRange {
                 id, range, key, ..
             })) => {
@@ -96,8 +114,14 @@ impl Reading {
     }
 
     fn handle(&mut self, event: SegmentReadEvent) -> String {
-        self.read.handle(event);
+        self.read.handle(self.now, &mut self.progress, event);
         self.said()
+    }
+
+    /// The time that it waits for has come.
+    fn tick(&mut self) -> String {
+        self.now = self.read.next_tick().expect("it waits");
+        self.handle(SegmentReadEvent::Tick)
     }
 
     fn answer(&mut self, result: Result<Bytes, StoreError>) -> String {
@@ -214,7 +238,7 @@ fn entries_that_are_not_wanted_are_left_out() {
     };
     let segments = vec![segment(2, 9), segment(1, 3)];
     let planned = PlannedObject { object: OBJECT, key: "log/7".into(), segments };
-    let mut read = ObjectRead::new(planned, OnCorruptedSegment::Fail, Duration::from_secs(30));
+    let mut read = ObjectRead::new(planned, &Options::default());
     let Some(ObjectReadEffect::Storage(StorageEffect::FetchRange {
         id, range, time_limit, ..
     })) = read.poll_effect()
@@ -223,7 +247,8 @@ fn entries_that_are_not_wanted_are_left_out() {
     };
     assert_eq!(time_limit, Duration::from_secs(30));
     let result = Ok(stored.slice(range.start as usize..range.end as usize));
-    read.handle(SegmentReadEvent::Storage(StorageAnswer::Fetched { id, result }));
+    let answer = SegmentReadEvent::Storage(StorageAnswer::Fetched { id, result });
+    read.handle(Time::ZERO, &mut ReadProgress::default(), answer);
     let Some(ObjectReadEffect::Done(outcomes)) = read.poll_effect() else { panic!("the end") };
     let ids = |(_, outcome): &(RegionId, SegmentOutcome)| match outcome {
         SegmentOutcome::Entries(entries) => entries.iter().map(|e| e.id.position()).collect(),
@@ -298,6 +323,60 @@ fn a_fetch_that_fails_is_the_last_one() {
     }
 }
 
+/// Only then is the writer asked, as about any failure, and `on_corrupted_segment` has no say.
+#[test]
+fn a_fetch_that_may_pass_is_repeated_alone_and_then_fails_the_read_in_both_modes() {
+    let lengths = [100, 2 * MIB, 100];
+    for chosen in [OnCorruptedSegment::Skip, OnCorruptedSegment::Fail] {
+        for (verdict, expected) in [
+            (Some(Verdict::Gone), "1, 3 skipped"),
+            (Some(Verdict::Indexed), "1, 3 Transient"),
+            (None, "1, 3 Transient"),
+        ] {
+            let patience = Duration::from_millis(250);
+            let mut reading = Reading::patient(chosen, patience, &lengths, &[1, 3]);
+            assert_eq!(reading.said(), "fetch 1 to 1");
+            assert_eq!(reading.fails(StoreErrorKind::TimedOut), "wait until 100 ms");
+            assert_eq!(reading.tick(), "fetch 1 to 1");
+            assert_eq!(reading.fetched(&[]), "fetch 3 to 3");
+            assert_eq!(reading.fails(StoreErrorKind::Transient), "wait until 200 ms");
+            assert_eq!(reading.tick(), "fetch 3 to 3", "the delays begin anew");
+            assert_eq!(reading.fails(StoreErrorKind::Transient), "wait until 350 ms");
+            assert_eq!(reading.verdict(Some(Verdict::Gone)), "wait until 350 ms", "not asked for");
+            assert_eq!(reading.tick(), format!("{ASKED} 3"));
+            assert_eq!(reading.verdict(verdict), expected);
+            assert_eq!(reading.read.refetched(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_pass_by_waiting_is_asked_about_at_once() {
+    use StoreErrorKind::{Exists, NotFound, NotSupported, Refused};
+    for kind in [NotFound, Refused, NotSupported, Exists] {
+        let patience = Duration::from_secs(30);
+        let mut reading = Reading::patient(OnCorruptedSegment::Skip, patience, &[100], &[1]);
+        reading.said();
+        assert_eq!(reading.fails(kind), format!("{ASKED} 1"));
+        assert_eq!(reading.verdict(Some(Verdict::Indexed)), format!("1 {kind:?}"));
+    }
+}
+
+#[test]
+fn damage_that_a_repeated_fetch_brings_is_fetched_once_more_as_any() {
+    let patience = Duration::from_secs(30);
+    let mut reading = Reading::patient(OnCorruptedSegment::Skip, patience, &[100; 2], &[1, 2]);
+    reading.said();
+    reading.fails(StoreErrorKind::Transient);
+    assert_eq!(reading.tick(), "fetch 1 to 2");
+    assert_eq!(reading.fetched(&[2]), "fetch 2 to 2");
+    assert_eq!(reading.fails(StoreErrorKind::Transient), "wait until 200 ms");
+    assert_eq!(reading.tick(), "fetch 2 to 2");
+    assert_eq!(reading.fetched(&[2]), format!("{ASKED} 2"));
+    assert_eq!(reading.verdict(None), "1, 2 hole");
+    assert_eq!(reading.read.refetched(), 1);
+}
+
 #[test]
 fn an_object_that_is_gone_is_skipped_and_one_that_is_indexed_and_gone_is_an_error() {
     for chosen in [OnCorruptedSegment::Skip, OnCorruptedSegment::Fail] {
@@ -357,6 +436,11 @@ fn any_offset() -> impl Strategy<Value = u64> {
     prop_oneof![0..5 * MIB, (u64::MAX - 3 * MIB)..]
 }
 
+/// In parts too.
+fn any_length() -> impl Strategy<Value = u64> {
+    prop_oneof![30 => 0..1_000u64, 5 => 0..MIB, 1 => RangeRead::PART..2 * RangeRead::PART]
+}
+
 /// A property found it.
 #[test]
 fn segments_that_a_plan_names_in_no_order_are_covered_all_the_same() {
@@ -408,41 +492,55 @@ proptest! {
     /// Whatever a plan says, and whatever comes for it: no panic, and it ends.
     #[test]
     fn no_plan_makes_it_panic_or_go_on_for_ever(
-        segments in prop::collection::vec((any_offset(), any_offset()), 0..6),
-        answers in prop::collection::vec(0u8..3, 0..30),
+        segments in prop::collection::vec((any_offset(), any_length(), any::<u32>()), 0..6),
+        answers in prop::collection::vec(0u8..4, 0..30),
     ) {
-        let meta = |(offset, length)| SegmentMeta {
+        let meta = |(offset, length, count)| SegmentMeta {
             region: RegionId(1),
             min_id: id(1),
             max_id: id(1),
-            count: 1,
+            count,
             offset,
             length,
             crc: 0,
         };
         let count = segments.len();
+        let total: u64 = segments.iter().map(|(_, length, _)| length).sum();
         let segments = segments.into_iter().map(|at| wanted(meta(at))).collect();
         let planned = PlannedObject { object: OBJECT, key: "log/7".into(), segments };
-        let mut read = ObjectRead::new(planned, OnCorruptedSegment::Skip, Duration::ZERO);
+        planned.weight();
+        let options = Options { read_retry_for: Duration::from_millis(300), ..Options::default() };
+        let mut read = ObjectRead::new(planned, &options);
         let mut answers = answers.into_iter().chain(core::iter::repeat(0));
-        for _ in 0..=2 * count + 1 {
-            match read.poll_effect().expect("it waits for what it asked for") {
+        let (mut now, mut progress) = (Time::ZERO, ReadProgress::default());
+        // Each fetch and each part of it twice, each of them repeated twice, or one that fails.
+        let parts = 2 * count + 4 * total.div_ceil(RangeRead::PART) as usize;
+        for _ in 0..=6 * parts + 1 {
+            let Some(effect) = read.poll_effect() else {
+                now = read.next_tick().expect("it waits for what it asked for");
+                read.handle(now, &mut progress, SegmentReadEvent::Tick);
+                continue;
+            };
+            let event = match effect {
                 ObjectReadEffect::Storage(StorageEffect::FetchRange { id, range, .. }) => {
-                    let length = (range.end - range.start).min(20 * MIB) as usize;
+                    let length = range.end - range.start;
+                    prop_assert!(length <= RangeRead::PART);
                     let result = match answers.next() {
-                        Some(0) => Ok(vec![0; length].into()),
-                        Some(1) => Ok(vec![0; length / 2].into()),
-                        _ => Err(StoreError::new(StoreErrorKind::Transient)),
+                        Some(0) => Ok(vec![0; length as usize].into()),
+                        Some(1) => Ok(vec![0; length as usize / 2].into()),
+                        Some(2) => Err(StoreError::new(StoreErrorKind::Transient)),
+                        _ => Err(StoreError::new(StoreErrorKind::Refused)),
                     };
-                    read.handle(SegmentReadEvent::Storage(StorageAnswer::Fetched { id, result }));
+                    SegmentReadEvent::Storage(StorageAnswer::Fetched { id, result })
                 }
                 ObjectReadEffect::Storage(other) => panic!("{other:?}"),
-                ObjectReadEffect::AskWriter(_) => read.handle(SegmentReadEvent::Verdict(None)),
+                ObjectReadEffect::AskWriter(_) => SegmentReadEvent::Verdict(None),
                 ObjectReadEffect::Done(outcomes) => {
                     prop_assert_eq!(outcomes.len(), count);
                     return Ok(());
                 }
-            }
+            };
+            read.handle(now, &mut progress, event);
         }
         prop_assert!(false, "it does not end");
     }

@@ -1,11 +1,14 @@
 use alloc::format;
 use alloc::string::String;
+use core::time::Duration;
 
 use bytes::Bytes;
 
 use super::*;
-use crate::error::{Part, StoreErrorKind};
+use crate::error::{Part, StoreError, StoreErrorKind};
+use crate::event::RequestId;
 use crate::format::{Header, ObjectEncoder};
+use crate::options::OnCorruptedSegment;
 use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
 
 /// An object at sequence 7 with five entries of region 1, and the plan to read the middle three.
@@ -44,16 +47,20 @@ fn damaged(bytes: &Bytes) -> Bytes {
 struct Reading(SegmentRead);
 
 impl Reading {
-    fn new(on_corrupted: OnCorruptedSegment) -> (Reading, Bytes) {
+    /// The first failure is the last.
+    fn new(on_corrupted_segment: OnCorruptedSegment) -> (Reading, Bytes) {
         let (planned, bytes) = planned();
-        let mut read = Reading(SegmentRead::new(planned, on_corrupted, Duration::from_secs(30)));
-        assert_eq!(read.said(), format!("fetch {:?}", read.0.planned.meta.range()));
+        let read_retry_for = Duration::ZERO;
+        let options = Options { on_corrupted_segment, read_retry_for, ..Options::default() };
+        let range = planned.meta.range();
+        let mut read = Reading(SegmentRead::new(planned, &options));
+        assert_eq!(read.said(), format!("fetch {range:?}"));
         (read, bytes)
     }
 
     /// What comes of an event, in short; nothing more may come of it.
     fn handle(&mut self, event: SegmentReadEvent) -> String {
-        self.0.handle(event);
+        self.0.handle(Time::ZERO, &mut ReadProgress::default(), event);
         self.said()
     }
 
@@ -177,4 +184,18 @@ fn a_body_of_another_length_is_a_failed_fetch_and_no_hole() {
         assert!(!read.0.refetched());
         assert_eq!(read.verdict(None), "failed reading Transient");
     }
+}
+
+#[test]
+fn it_wants_a_tick_when_its_fetch_is_to_be_repeated() {
+    let (planned, bytes) = planned();
+    let mut read = Reading(SegmentRead::new(planned, &Options::default()));
+    let fetch = read.said();
+    assert_eq!(read.0.next_tick(), None);
+    assert_eq!(read.fails(0, StoreErrorKind::Transient), "nothing");
+    let due = Time::from_millis(100);
+    assert_eq!(read.0.next_tick(), Some(due));
+    read.0.handle(due, &mut ReadProgress::default(), SegmentReadEvent::Tick);
+    assert_eq!(read.said(), fetch);
+    assert_eq!(read.fetched(1, &bytes), "entries [2, 3, 4]");
 }

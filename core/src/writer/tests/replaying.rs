@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::format::SegmentMeta;
 use crate::read::{
-    ObjectRead, ObjectReadEffect, SegmentOutcome, SegmentRead, SegmentReadEffect, SegmentReadEvent,
+    ObjectRead, ObjectReadEffect, ReadProgress, SegmentOutcome, SegmentRead, SegmentReadEffect,
+    SegmentReadEvent,
 };
 use crate::types::Link;
 
@@ -247,19 +248,18 @@ fn replayed(
         let plan = writer.plan_replay(filter, from, through, at_most).unwrap();
         for planned in plan.objects {
             let sequence = planned.object.sequence;
-            let options = writer.options();
-            let (skip, limit) = (options.on_corrupted_segment, options.request_timeout);
-            let mut read = ObjectRead::new(planned, skip, limit);
+            let mut read = ObjectRead::new(planned, writer.options());
             touched += 1;
             loop {
-                match read.poll_effect().unwrap() {
-                    ObjectReadEffect::Storage(effect) => read.handle(stored.carry_out(effect)),
-                    ObjectReadEffect::AskWriter(_) => read.handle(SegmentReadEvent::Verdict(None)),
+                let event = match read.poll_effect().unwrap() {
+                    ObjectReadEffect::Storage(effect) => stored.carry_out(effect),
+                    ObjectReadEffect::AskWriter(_) => SegmentReadEvent::Verdict(None),
                     ObjectReadEffect::Done(outcomes) => {
                         found.extend(outcomes.into_iter().flat_map(|(r, o)| items(sequence, r, o)));
                         break;
                     }
-                }
+                };
+                read.handle(Time::ZERO, &mut ReadProgress::default(), event);
             }
         }
         through = Some(plan.through);
@@ -274,18 +274,17 @@ fn read(writer: &Writer<u32>, stored: &mut Stored, region: RegionId, from: Entry
     let mut found = Vec::new();
     for planned in writer.plan_read(region, from, None, usize::MAX).unwrap().segments {
         let sequence = planned.segment.object.sequence;
-        let options = writer.options();
-        let (skip, limit) = (options.on_corrupted_segment, options.request_timeout);
-        let mut read = SegmentRead::new(planned, skip, limit);
+        let mut read = SegmentRead::new(planned, writer.options());
         loop {
-            match read.poll_effect().unwrap() {
-                SegmentReadEffect::Storage(effect) => read.handle(stored.carry_out(effect)),
-                SegmentReadEffect::AskWriter(_) => read.handle(SegmentReadEvent::Verdict(None)),
+            let event = match read.poll_effect().unwrap() {
+                SegmentReadEffect::Storage(effect) => stored.carry_out(effect),
+                SegmentReadEffect::AskWriter(_) => SegmentReadEvent::Verdict(None),
                 SegmentReadEffect::Done(outcome) => {
                     found.extend(items(sequence, region, outcome));
                     break;
                 }
-            }
+            };
+            read.handle(Time::ZERO, &mut ReadProgress::default(), event);
         }
     }
     found

@@ -7,22 +7,26 @@ use super::*;
 fn read_first(view: &View, store: Store) -> (SegmentOutcome, Store) {
     let plan = view.plan_read(RegionId(1), EntryId::ZERO, None, 1).unwrap();
     let planned = plan.segments.into_iter().next().unwrap();
-    let options = view.options();
-    let mut read = SegmentRead::new(planned, options.on_corrupted_segment, options.request_timeout);
-    let mut store = store;
+    let mut read = SegmentRead::new(planned, view.options());
+    let (mut store, mut now, mut progress) = (store, Time::ZERO, ReadProgress::default());
     loop {
-        match read.poll_effect().unwrap() {
-            SegmentReadEffect::Storage(effect) => {
-                read.handle(SegmentReadEvent::Storage(store.answer(&effect)));
+        let event = match read.poll_effect() {
+            None => {
+                now = read.next_tick().unwrap();
+                SegmentReadEvent::Tick
             }
-            SegmentReadEffect::AskWriter(segment) => {
+            Some(SegmentReadEffect::Storage(effect)) => {
+                SegmentReadEvent::Storage(store.answer(&effect))
+            }
+            Some(SegmentReadEffect::AskWriter(segment)) => {
                 let newer = refresh(view, store);
                 let verdict = newer.opened().verdict(segment);
-                read.handle(SegmentReadEvent::Verdict(Some(verdict)));
                 store = newer.store;
+                SegmentReadEvent::Verdict(Some(verdict))
             }
-            SegmentReadEffect::Done(outcome) => return (outcome, store),
-        }
+            Some(SegmentReadEffect::Done(outcome)) => return (outcome, store),
+        };
+        read.handle(now, &mut progress, event);
     }
 }
 
@@ -112,9 +116,14 @@ fn a_read_of_what_was_collected_is_skipped_and_another_failure_stands() {
     let (outcome, mut store) = read_first(&view, first.store);
     assert!(matches!(outcome, SegmentOutcome::Entries(entries) if entries.len() == 1));
 
+    // What passes is repeated.
     store.fault(Operation::Read, key(1), Fault::Fails(StoreErrorKind::TimedOut));
     let (outcome, mut store) = read_first(&view, store);
-    assert!(matches!(outcome, SegmentOutcome::Failed(error) if error.is_retryable()));
+    assert!(matches!(outcome, SegmentOutcome::Entries(entries) if entries.len() == 1));
+
+    store.fault(Operation::Read, key(1), Fault::Fails(StoreErrorKind::Refused));
+    let (outcome, mut store) = read_first(&view, store);
+    assert!(matches!(outcome, SegmentOutcome::Failed(Error::Store { .. })));
 
     store.damage(1, 54 + 30);
     let (outcome, mut store) = read_first(&view, store);
