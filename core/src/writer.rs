@@ -162,7 +162,8 @@ impl<W> Writer<W> {
         };
         let unindexed = recovered.catalog.unindexed().filter(|found| !found.is_kept(retention));
         let outside = unindexed.map(|found| found.link.sequence);
-        let reclaim = Reclaim::new(recovered.durable_boundary, outside);
+        let interval = recovered.options.reclaim_interval;
+        let reclaim = Reclaim::new(recovered.durable_boundary, outside, interval);
         let released = recovered.catalog.released_in_full().collect();
         Writer {
             prefix: recovered.prefix,
