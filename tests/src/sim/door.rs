@@ -66,7 +66,7 @@ impl Door {
 
     /// What the writer takes next.
     pub(super) fn pop(&mut self, writer: &Writer<usize>) -> Option<Event<usize>> {
-        self.queue.pop_front_if(|_| writer.accepts_appends())
+        writer.accepts_appends().then(|| self.queue.pop_front())?
     }
 
     /// Who comes in from the line by now.
