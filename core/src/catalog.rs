@@ -31,7 +31,9 @@ pub use held::{HeldBy, Holder, RegionHold};
 ///    that have a release record of it; where both are zero, nothing is known of the region once
 ///    nothing of it is pending.
 /// 4. An object's `live` counts its segments above their watermark.
-/// 5. No object below the boundary holds a live segment, and the boundary is the first indexed
+/// 5. `passed` is at or above every indexed object below the boundary that holds entries or release
+///    records.
+/// 6. No object below the boundary holds a live segment, and the boundary is the first indexed
 ///    object that does, or one above the last indexed object; unless it was higher before, since
 ///    it never moves down.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +42,7 @@ pub struct Catalog {
     regions: BTreeMap<RegionId, Region>,
     last: Option<Link>,
     boundary: ObjectSeq,
-    /// The last object with entries that the boundary passed.
+    /// The last object with entries or release records that the boundary passed.
     passed: Option<ObjectSeq>,
     bytes: u64,
     holes: BTreeMap<(RegionId, ObjectSeq), Hole>,
@@ -191,6 +193,10 @@ impl Catalog {
                 self.raise_watermark(record.region, record.through);
             }
         }
+        let holds = |object: &Object| !object.records.is_empty();
+        if sequence < self.boundary && self.objects.get(&sequence).is_some_and(holds) {
+            self.passed = self.passed.max(Some(sequence));
+        }
     }
 
     /// Raises a region's watermark; it never moves down. Costs what becomes obsolete by it.
@@ -282,7 +288,7 @@ impl Catalog {
         objects.find(|(_, object)| !object.kept && object.live == 0).map(|(sequence, _)| *sequence)
     }
 
-    /// The last indexed object with entries that the boundary passed, if one was.
+    /// The last indexed object with entries or release records that the boundary passed, if one was.
     pub fn last_passed(&self) -> Option<ObjectSeq> {
         self.passed
     }
@@ -301,7 +307,7 @@ impl Catalog {
                 return;
             }
             self.boundary = sequence.next();
-            if !object.regions.is_empty() {
+            if !object.regions.is_empty() || !object.records.is_empty() {
                 self.passed = Some(*sequence);
             }
         }
@@ -439,6 +445,10 @@ impl Catalog {
             assert_eq!(object.live, counted, "live segments of {}", object.link);
         }
         assert_eq!(self.bytes, self.objects.values().map(|object| object.size).sum::<u64>());
+        for (sequence, object) in self.objects.range(..self.boundary) {
+            let empty = object.regions.is_empty() && object.records.is_empty();
+            assert!(empty || self.passed >= Some(*sequence), "{sequence} was passed unseen");
+        }
         let first_live = self.objects.iter().find(|(_, o)| o.live > 0).map(|(s, _)| *s);
         let past_last = self.objects.keys().next_back().map(|last| last.next());
         match first_live {

@@ -178,6 +178,17 @@ impl Append {
             Append::Many(entries) => Entries { one: None, many: entries.iter() },
         }
     }
+
+    /// What it counts as while it waits for admission (DESIGN.md section 5): the bytes of its
+    /// payloads, and 64.
+    pub fn queued_bytes(&self) -> u64 {
+        queued_bytes(self.entries().map(|(_, payload)| payload.len() as u64).sum())
+    }
+}
+
+/// What an append with so many bytes of payloads counts as while it waits for admission.
+pub(crate) fn queued_bytes(payloads: u64) -> u64 {
+    payloads + 64
 }
 
 struct Entries<'a> {

@@ -148,6 +148,7 @@ pub mod chain;
 pub mod error;
 pub mod event;
 pub mod format;
+pub mod gate;
 pub mod key;
 mod listing;
 pub mod opening;

@@ -67,8 +67,9 @@ pub struct Options {
     /// How many delete requests run at once. 1 to 1024, default 4.
     pub max_deletes_in_flight: u32,
     /// How long after the last object was sealed an idle log makes one more, if that is what lets
-    /// entries that are obsolete be deleted; and how long after a failed delete it is tried again.
-    /// Zero: never. Otherwise from 1 s, default 60 s.
+    /// objects be deleted that hold entries or releases; zero: never. And how long after a failed
+    /// delete it is tried again (60 s where this is zero), doubling to an hour while none succeeds.
+    /// Zero, or from 1 s; default 60 s.
     pub reclaim_interval: Duration,
     /// How long after its start an opening repeats what fails transiently. From 1 ns, default
     /// 60 s.

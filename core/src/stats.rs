@@ -22,8 +22,10 @@ pub struct Stats {
     pub create_retries_total: u64,
     /// Appends that failed without being admitted.
     pub rejected_appends_total: u64,
-    /// Appends that had to wait for their place.
+    /// Appends that had to wait for their place in the machine.
     pub stalled_appends_total: u64,
+    /// Appends that were refused because too much waited already.
+    pub overloaded_total: u64,
     /// 1 once a terminal error ended the writer.
     pub poisoned_total: u64,
     /// Batches that were rolled back, the open one included.
@@ -47,6 +49,8 @@ pub struct Stats {
     pub indexed_bytes: u64,
     /// Bytes that are admitted and not indexed yet, as they will stand in objects.
     pub unpersisted_bytes: u64,
+    /// Bytes of appends that wait for admission: payloads, and 64 for each.
+    pub queued_bytes: u64,
     /// Create slots in use: creates under way, waiting for their repeat, or running out.
     pub in_flight_creates: u64,
     /// 1 while the store refuses creates and the log takes nothing, else 0.

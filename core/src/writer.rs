@@ -42,6 +42,8 @@ use crate::rules::Rules;
 use crate::stats::Stats;
 use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 
+pub use self::admit::Settled;
+
 /// The machine that writes a log: it admits appends, makes objects of them, puts each under the
 /// next sequence, and acknowledges what is durable.
 ///
@@ -70,7 +72,8 @@ use crate::types::{EntryId, Epoch, ObjectSeq, RegionId, Time};
 /// 3. At most `2 * max_in_flight` batches are sealed and not indexed.
 /// 4. The first call of the queue is there only while it cannot be admitted.
 /// 5. A stopped or poisoned writer holds no batch and no queued append.
-/// 6. The figure of unpersisted bytes is the size of all batches.
+/// 6. The figure of unpersisted bytes is the size of all batches, that of queued bytes what the
+///    appends of the queue count.
 #[derive(Clone, Debug)]
 pub struct Writer<W> {
     prefix: Prefix,
@@ -87,6 +90,8 @@ pub struct Writer<W> {
     /// Appends that cannot be admitted yet, and releases behind them, in the order of their
     /// arrival.
     queue: VecDeque<QueuedCall<W>>,
+    /// What [`settled`](Writer::settled) says, in bytes.
+    settled: u64,
     open: Option<Batch<W>>,
     /// The open batch seals as soon as there is room, whatever its size and the time.
     seal_wanted: bool,
@@ -162,7 +167,8 @@ impl<W> Writer<W> {
         };
         let unindexed = recovered.catalog.unindexed().filter(|found| !found.is_kept(retention));
         let outside = unindexed.map(|found| found.link.sequence);
-        let reclaim = Reclaim::new(recovered.durable_boundary, outside);
+        let interval = recovered.options.reclaim_interval;
+        let reclaim = Reclaim::new(recovered.durable_boundary, outside, interval);
         let released = recovered.catalog.released_in_full().collect();
         Writer {
             prefix: recovered.prefix,
@@ -176,6 +182,7 @@ impl<W> Writer<W> {
             skipped: false,
             next_request: recovered.next_request,
             queue: VecDeque::new(),
+            settled: 0,
             open: None,
             seal_wanted: false,
             last_timed_seal: None,
@@ -316,6 +323,11 @@ impl<W> Writer<W> {
         self.fail_everything(&error);
         for waiter in core::mem::take(&mut self.stops) {
             self.fail(waiter, error.clone());
+        }
+        for event in &deferred {
+            if let Event::Append { append, .. } = event {
+                self.settled += append.queued_bytes();
+            }
         }
         for waiter in deferred.into_iter().filter_map(Event::into_waiter) {
             self.fail(waiter, error.clone());

@@ -91,8 +91,11 @@ impl Wal {
     /// Submits an entry: fixes its place among all appends, and gives back a handle to wait on
     /// until it is durable.
     ///
-    /// Appends are stored in the order of their submission, and acknowledged in it. A caller that
-    /// has many under way bounds their number itself: what waits for its place is kept in memory.
+    /// Appends are stored in the order of their submission, and acknowledged in it. This takes any
+    /// number of them: while the store is slower than its callers, what waits for its place is kept in
+    /// memory, and a caller that has many under way bounds their number itself. [`append`](Wal::append)
+    /// waits instead, and [`try_submit`](Wal::try_submit) refuses.
+    ///
     /// A payload of 16 KiB or more is not copied, so it keeps the buffer that it is part of alive
     /// until it is durable.
     ///
@@ -120,8 +123,46 @@ impl Wal {
         SubmittedBatch::new(self.0.submit(Append::Many(entries)))
     }
 
-    /// Appends an entry: [`submit`](Wal::submit), and wait until it is durable; in
+    /// As [`submit`](Wal::submit), unless [`Options::max_queued_bytes`] or more wait for their place
+    /// already (payloads, and 64 bytes for each append): then it is refused. One that is larger than
+    /// that is taken while less waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Overloaded`]: nothing was submitted; retry later. Also while callers of
+    /// [`append`](Wal::append) wait in line. All others are the handle's: see [`Submitted`]. A log
+    /// that takes nothing, because it is failing, was stopped or has ended, says so there and is
+    /// never overloaded.
+    pub fn try_submit(
+        &self,
+        region: RegionId,
+        payload: impl Into<Bytes>,
+    ) -> Result<Submitted, WriteError> {
+        Ok(Submitted::new(self.0.try_submit(Append::One(region, payload.into()))?))
+    }
+
+    /// As [`submit_batch`](Wal::submit_batch), unless too much waits: see
+    /// [`try_submit`](Wal::try_submit).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_submit`](Wal::try_submit).
+    pub fn try_submit_batch(
+        &self,
+        entries: Vec<(RegionId, Bytes)>,
+    ) -> Result<SubmittedBatch, WriteError> {
+        Ok(SubmittedBatch::new(self.0.try_submit(Append::Many(entries))?))
+    }
+
+    /// Appends an entry, and waits until it is durable; in
     /// [`AckMode::Enqueued`](crate::AckMode::Enqueued), until it is admitted.
+    ///
+    /// While [`Options::max_queued_bytes`] or more wait for their place already, it first waits in
+    /// line to be submitted: callers come in by turns, in the order in which they came, and before
+    /// every [`try_submit`](Wal::try_submit). Until then it has no place among what
+    /// [`submit`](Wal::submit), [`release`](Wal::release) and [`flush`](Wal::flush) bring meanwhile.
+    /// Whatever ends the wait of submitted appends, the log failing, being stopped or ending, ends it
+    /// too, with the same error.
     ///
     /// # Errors
     ///
@@ -131,11 +172,11 @@ impl Wal {
         region: RegionId,
         payload: impl Into<Bytes>,
     ) -> Result<EntryId, WriteError> {
-        self.submit(region, payload).wait()
+        Submitted::new(self.0.append(Append::One(region, payload.into()))).wait()
     }
 
-    /// Appends entries that are stored all together: [`submit_batch`](Wal::submit_batch), and wait
-    /// until they are durable, or admitted in `enqueued`. The ids are in the order of the entries.
+    /// Appends entries that are stored all together, as [`submit_batch`](Wal::submit_batch) does, and
+    /// waits like [`append`](Wal::append). The ids are in the order of the entries.
     ///
     /// # Errors
     ///
@@ -144,7 +185,7 @@ impl Wal {
         &self,
         entries: Vec<(RegionId, Bytes)>,
     ) -> Result<Vec<EntryId>, WriteError> {
-        self.submit_batch(entries).wait()
+        SubmittedBatch::new(self.0.append(Append::Many(entries))).wait()
     }
 
     /// Reads a region's entries from `from` on, in the order of their ids, as far as they are

@@ -35,8 +35,8 @@ pub type LogStream<T> = Pin<Box<dyn Stream<Item = Result<T, LogError>> + Send>>;
 ///
 /// # Cancel safety
 ///
-/// Dropping a future takes nothing back: what was asked may happen all the same, later calls are
-/// not affected, and the log stays usable. [`append`](LogStore::append) has asked when it returns
+/// Dropping a future takes nothing back that was handed over: what was asked may happen all the same,
+/// later calls are not affected, and the log stays usable. [`append`](LogStore::append) has asked when it returns
 /// its future; whether the others ask then or when they are polled first, a log says itself
 /// ([`Wal`]: when polled first). A future that waits for the next item of a stream may be dropped
 /// without losing an item.
@@ -123,14 +123,16 @@ pub trait LogStore: Send + Sync {
     fn stop(&self) -> LogFuture<'_, ()>;
 }
 
-/// `append` is [`submit`](Wal::submit), `release_region` is [`release`](Wal::release), and
+/// `append` is [`append`](Wal::append), whose place in the order, be it in the line of those that wait
+/// to be submitted, is fixed by the call; dropping its future while it stands there leaves the line.
+/// `release_region` is [`release`](Wal::release), and
 /// `obsolete_all` is [`obsolete`](Wal::obsolete) of what was handed out by then: in
 /// [`AckMode::Enqueued`](crate::AckMode::Enqueued) what is not durable yet stays visible. `replay`
 /// is one pass over the objects. Costs and errors are those of these methods; the cause of a
 /// [`LogError`] is an [`Error`].
 impl LogStore for Wal {
     fn append(&self, region: RegionId, payload: Bytes) -> LogFuture<'_, EntryId> {
-        let submitted = self.submit(region, payload);
+        let submitted = self.appending(region, payload);
         Box::pin(async move { Ok(submitted.await?) })
     }
 

@@ -144,14 +144,18 @@ fn in_enqueued_a_crash_loses_a_suffix_of_the_backlog_and_what_was_released_stays
         total.carried_hold += reached.carried_hold;
         total.hidden += reached.hidden;
         total.refused += reached.refused;
+        total.overloaded += reached.overloaded;
+        total.let_in += reached.let_in;
     }
     let backlog::Reached { acknowledged, lost, came_back, .. } = total;
     let backlog::Reached { stopped, stopped_with_losses, failing, poisoned, stalled, .. } = total;
     let backlog::Reached { released, carried, carried_hold, hidden, refused, .. } = total;
+    let backlog::Reached { overloaded, let_in, .. } = total;
     let releases = [released, carried, carried_hold, hidden, refused];
     let all = [acknowledged, lost, came_back, stopped, stopped_with_losses, failing, poisoned];
     if seeds().count() > 1 {
         assert!(releases.iter().all(|n| *n > 0), "not everything is reached: {total:?}");
+        assert!(overloaded > 0 && let_in > 0, "nothing is ever held back: {total:?}");
         assert!(all.iter().all(|n| *n > 0) && stalled > 0, "not everything is reached: {total:?}");
     }
 }

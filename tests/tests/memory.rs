@@ -1,15 +1,19 @@
-//! What the log allocates and keeps. While its creates are held, that is compared to what it reports
-//! as unpersisted: a small payload must not keep the large buffer that it is a slice of. And neither
+//! What the log allocates and keeps: the machine and, at the end, a shell. While its creates are
+//! held, that is compared to what it reports as unpersisted: a small payload must not keep the large
+//! buffer that it is a slice of. And neither
 //! entries nor callers that wait may cost the machine an allocation each. A replay holds what it may.
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
@@ -20,6 +24,7 @@ use sealog_core::event::{Append, Effect, Event, RequestId, StorageAnswer, Storag
 use sealog_core::format::COPY_LIMIT;
 use sealog_core::opening::{Identity, Opening, OpeningEffect, OpeningEvent};
 use sealog_core::{AckMode, EntryId, Options, Prefix, RegionId, Time, Writer};
+use sealog_tests::hooked::{Asked, Hooked};
 use sealog_tests::model::ModelStore;
 
 /// Each payload is a slice of a buffer of its own, of this size.
@@ -343,4 +348,46 @@ fn a_replay_holds_no_more_than_its_budget() {
     // One that is larger than that is read in parts, here one region after the other.
     let most = most_held(OBJECT * 5 / 8);
     assert!(most <= OBJECT, "{most} B");
+/// The most that a log keeps at once while the store hangs, and so many callers try and so many wait,
+/// each with a payload of 64 KiB.
+fn most_kept(callers: usize) -> i64 {
+    let options = Options {
+        max_queued_bytes: 1 << 20,
+        max_batch_bytes: 1,
+        linger: Duration::ZERO,
+        ..Options::default()
+    };
+    let hangs = Arc::new(AtomicBool::new(false));
+    let hang = hangs.clone();
+    let store = Hooked::new(Arc::new(InMemory::new()), move |request| {
+        let hangs = hang.load(Ordering::SeqCst) && request.asked == Asked::Put;
+        async move { if hangs { pending().await } else { Ok(()) } }.boxed()
+    });
+    let payload = |n: usize| Bytes::from(vec![n as u8; 64 << 10]);
+    let run = async {
+        let wal = sealog_tokio::Wal::open(store, "memory", options).await.unwrap();
+        hangs.store(true, Ordering::SeqCst);
+        let mut taken = 0;
+        for n in 0..callers {
+            taken += usize::from(wal.try_submit(RegionId(1), payload(n)).is_ok());
+            tokio::task::yield_now().await;
+            let mut append = pin!(wal.append(RegionId(1), payload(n)));
+            assert!(append.as_mut().now_or_never().is_none(), "it is not durable");
+            tokio::task::yield_now().await;
+            // Dropped where it stands in the line, it leaves it and takes its payload along.
+        }
+        let stats = wal.stats().await.unwrap();
+        assert!(taken < 30 && stats.overloaded_total >= callers as u64 - 30, "{taken}: {stats:?}");
+    };
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    // All of it is in this thread.
+    measure(|| runtime.block_on(run)).bytes_max as i64
+}
+
+#[test]
+fn a_store_that_hangs_keeps_no_more_than_may_wait_however_many_callers_come() {
+    let [few, many] = [100, 10_000].map(most_kept);
+    assert!(many < few + (256 << 10), "{few} B for 100 callers, {many} B for 10,000");
+    assert!(many < 3 << 20, "{many} B");
 }

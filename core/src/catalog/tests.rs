@@ -148,7 +148,7 @@ fn garbage_is_found_in_order_and_what_is_kept_is_none() {
 }
 
 #[test]
-fn only_objects_with_entries_are_passed() {
+fn only_objects_with_entries_or_release_records_are_passed() {
     let mut catalog = Catalog::new(ObjectSeq(0));
     catalog.index(link(0), 10, &[]).unwrap();
     assert_eq!(catalog.last_passed(), None, "a start object has none");
@@ -156,11 +156,15 @@ fn only_objects_with_entries_are_passed() {
     catalog.index(link(2), 10, &[]).unwrap();
     catalog.apply_releases(ObjectSeq(2), &[release(1, 10)]);
     assert_eq!(catalog.boundary(), ObjectSeq(3));
-    assert_eq!(catalog.last_passed(), Some(ObjectSeq(1)));
+    assert_eq!(catalog.last_passed(), Some(ObjectSeq(2)));
+    // A record of a reserved region says nothing.
+    catalog.index(link(3), 10, &[]).unwrap();
+    catalog.apply_releases(ObjectSeq(3), &[release(u64::MAX, 10)]);
+    assert_eq!(catalog.last_passed(), Some(ObjectSeq(2)));
     // What is obsolete when it comes is passed all the same.
     catalog.raise_watermark(RegionId(2), EntryId(50));
-    catalog.index(link(3), 10, &[meta(2, 40, 40)]).unwrap();
-    assert_eq!(catalog.last_passed(), Some(ObjectSeq(3)));
+    catalog.index(link(4), 10, &[meta(2, 40, 40)]).unwrap();
+    assert_eq!(catalog.last_passed(), Some(ObjectSeq(4)));
 }
 
 #[test]
@@ -285,9 +289,10 @@ proptest! {
             };
             let first = objects.iter().find(|(_, kept)| kept.segments.iter().any(is_live));
             let reached = first.map_or(next, |(sequence, _)| *sequence).max(boundary);
-            let with_entries = objects.range(boundary..reached).rev();
-            let with_entries = with_entries.filter(|(_, kept)| !kept.segments.is_empty());
-            passed = with_entries.map(|(sequence, _)| *sequence).next().or(passed);
+            let holding = objects.range(boundary..reached).rev();
+            let holding = holding
+                .filter(|(_, kept)| !kept.segments.is_empty() || !kept.records.is_empty());
+            passed = holding.map(|(sequence, _)| *sequence).next().or(passed);
             boundary = reached;
             prop_assert_eq!(catalog.boundary(), ObjectSeq(boundary));
             prop_assert_eq!(catalog.last_passed(), passed.map(ObjectSeq));

@@ -91,13 +91,14 @@ pub enum Notice {
     },
     /// A read met a damaged segment.
     Hole(Hole),
-    /// Objects that are not needed could not be deleted. They are tried again.
+    /// Objects that are not needed could not be deleted. They are tried again. It comes once per
+    /// `reclaim_interval` at most.
     DeleteFailed {
-        /// The first of them.
+        /// One of them, of the request that failed last.
         key: Key,
-        /// How many of one request.
+        /// How many deletes failed since the last time, each attempt counted.
         count: u64,
-        /// How the first of them failed.
+        /// How this one failed.
         error: Error,
     },
 }

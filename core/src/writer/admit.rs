@@ -7,7 +7,7 @@ use super::Writer;
 use super::release::Release;
 use crate::batch::{Batch, WaitingAppend, entries_per_region};
 use crate::error::{AppendUnit, Error};
-use crate::event::{Answer, Append, Appended, Effect};
+use crate::event::{Answer, Append, Appended, Effect, queued_bytes};
 use crate::options::AckMode;
 use crate::types::{EntryId, RegionId, Time};
 
@@ -29,10 +29,29 @@ pub(super) enum Call {
     Release(Release),
 }
 
+impl Call {
+    /// What it counts as while it waits for admission; releases count nothing.
+    pub(super) fn queued_bytes(&self) -> u64 {
+        match self {
+            Call::Append { bytes, .. } => queued_bytes(*bytes),
+            Call::Release(_) => 0,
+        }
+    }
+}
+
 impl<W> QueuedCall<W> {
     pub(super) fn is_append(&self) -> bool {
         matches!(self.call, Call::Append { .. })
     }
+}
+
+/// What of the appends that a [`Writer`] was handed no longer waits for admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The [`queued_bytes`](Append::queued_bytes) of all that it ever admitted, refused or failed.
+    pub bytes: u64,
+    /// It takes nothing now, and says so to every append at once.
+    pub refuses: bool,
 }
 
 /// Whether an append goes into the open batch now.
@@ -55,11 +74,13 @@ impl<W> Writer<W> {
         let bytes = match self.is_admissible(&append) {
             Ok(bytes) => bytes,
             Err(error) => {
+                self.settled += append.queued_bytes();
                 self.stats.rejected_appends_total += 1;
                 return self.fail(waiter, error);
             }
         };
         if append.entries().len() == 0 {
+            self.settled += queued_bytes(bytes);
             let answer = Answer::Appended(Appended::Many(Vec::new()));
             return self.emit(Effect::Ack { waiter, answer });
         }
@@ -67,10 +88,17 @@ impl<W> Writer<W> {
         let queued = QueuedCall { call, waiter, arrived: self.now };
         if !self.queue.is_empty() {
             self.queue.push_back(queued);
-            self.stats.stalled_appends_total += 1;
-        } else if let Tried::Queued = self.admit_or_queue(queued) {
-            self.stats.stalled_appends_total += 1;
+        } else if !matches!(self.admit_or_queue(queued), Tried::Queued) {
+            return;
         }
+        self.stats.stalled_appends_total += 1;
+        self.stats.queued_bytes += queued_bytes(bytes);
+    }
+
+    /// What no longer waits for admission, for a [`Gate`](crate::gate::Gate).
+    pub fn settled(&self) -> Settled {
+        let refuses = self.fencing.is_none() && self.may_write().is_err();
+        Settled { bytes: self.settled, refuses }
     }
 
     /// Says how many bytes of payloads an append has, if it is one that the log takes.
@@ -123,6 +151,7 @@ impl<W> Writer<W> {
                 Tried::Queued
             }
             Admission::Never(error) => {
+                self.settled += queued.call.queued_bytes();
                 self.stats.rejected_appends_total += 1;
                 self.fail(queued.waiter, error);
                 Tried::Refused
@@ -168,6 +197,7 @@ impl<W> Writer<W> {
             Call::Append { append, bytes } => (append, bytes),
             Call::Release(release) => return self.admit_release(release, waiter),
         };
+        self.settled += queued_bytes(bytes);
         self.stats.appends_total += 1;
         self.stats.appended_entries_total += append.entries().len() as u64;
         self.stats.appended_bytes_total += bytes;
@@ -196,12 +226,13 @@ impl<W> Writer<W> {
     pub(super) fn admit_queued(&mut self) {
         while let Some(queued) = self.queue.pop_front() {
             let stalled = self.now.since(queued.arrived);
-            let is_append = queued.is_append();
+            let (is_append, bytes) = (queued.is_append(), queued.call.queued_bytes());
             match self.admit_or_queue(queued) {
                 Tried::Admitted if is_append => self.stats.stalled_append.record_duration(stalled),
                 Tried::Admitted | Tried::Refused => {}
                 Tried::Queued => return,
             }
+            self.stats.queued_bytes -= bytes;
         }
     }
 }

@@ -40,6 +40,8 @@ impl<W> Writer<W> {
             };
             assert!(held || self.floor.is_some() || self.fencing.is_some());
         }
+        let queued = self.queue.iter().map(|queued| queued.call.queued_bytes()).sum::<u64>();
+        assert_eq!(self.stats.queued_bytes, queued);
         if matches!(self.state, State::Stopped(_) | State::Poisoned(_)) {
             assert!(self.open.is_none() && self.pipeline.is_empty() && self.queue.is_empty());
         }

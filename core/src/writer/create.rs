@@ -350,6 +350,7 @@ impl<W> Writer<W> {
     pub(super) fn fail_queue(&mut self, error: &Error) {
         let mut appends = Vec::new();
         for QueuedCall { call, waiter, .. } in core::mem::take(&mut self.queue) {
+            self.settled += call.queued_bytes();
             match call {
                 Call::Append { .. } => {
                     self.stats.rejected_appends_total += 1;
@@ -364,6 +365,7 @@ impl<W> Writer<W> {
                 }
             }
         }
+        self.stats.queued_bytes = 0;
         self.fail_all(appends, error, Outcome::NotWritten);
     }
 

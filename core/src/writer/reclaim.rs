@@ -1,10 +1,13 @@
 //! Deleting what is not needed, and the carrier of an idle log (DESIGN.md section 9).
 
+mod pace;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use self::pace::{Answered, Pace};
 use super::{Effect, Error, State, Writer};
 use crate::error::{Operation, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, RequestId, StorageEffect, Verdict};
@@ -20,6 +23,7 @@ use crate::types::{Link, ObjectSeq, RegionId, Time};
 /// 1. What is being deleted, or failed to be, is below the durable boundary, and nothing of it is
 ///    live.
 /// 2. An object is in one place at most: being deleted, failed, or to be tried again.
+/// 3. What failed has a time at which it is tried again.
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim<W> {
     /// The boundary that the last indexed object carries.
@@ -34,13 +38,16 @@ pub(super) struct Reclaim<W> {
     failed: BTreeMap<ObjectSeq, Seen>,
     /// Failed before, and to be tried again now.
     again: BTreeMap<ObjectSeq, Seen>,
-    /// When what failed is tried again, if the boundary does not rise before.
-    retry_at: Option<Time>,
+    pace: Pace,
     keys_per_request: usize,
     /// Deletes were started once: before that, nobody looked at what an earlier instance left.
     begun: bool,
     /// Reads that failed, and whose object is being deleted.
     reads: BTreeMap<ObjectSeq, Vec<W>>,
+}
+
+fn is_refusal(kind: StoreErrorKind) -> bool {
+    matches!(kind, StoreErrorKind::Refused | StoreErrorKind::NotSupported)
 }
 
 /// Whether something was ever known to be at a key.
@@ -51,7 +58,11 @@ pub(super) enum Seen {
 }
 
 impl<W> Reclaim<W> {
-    pub(super) fn new(durable: ObjectSeq, outside: impl Iterator<Item = ObjectSeq>) -> Reclaim<W> {
+    pub(super) fn new(
+        durable: ObjectSeq,
+        outside: impl Iterator<Item = ObjectSeq>,
+        interval: Duration,
+    ) -> Reclaim<W> {
         Reclaim {
             durable,
             cursor: ObjectSeq::ZERO,
@@ -60,7 +71,7 @@ impl<W> Reclaim<W> {
             deleting: BTreeSet::new(),
             failed: BTreeMap::new(),
             again: BTreeMap::new(),
-            retry_at: None,
+            pace: Pace::new(interval),
             keys_per_request: 1,
             begun: false,
             reads: BTreeMap::new(),
@@ -73,10 +84,7 @@ impl<W> Reclaim<W> {
 
     /// An object that carries this boundary was indexed.
     pub(super) fn raise(&mut self, boundary: ObjectSeq) {
-        if boundary > self.durable {
-            self.durable = boundary;
-            self.try_again();
-        }
+        self.durable = self.durable.max(boundary);
     }
 
     /// A batch failed, and what it may have left at its key is not needed.
@@ -84,9 +92,15 @@ impl<W> Reclaim<W> {
         self.outside.insert(sequence, Seen::No);
     }
 
-    pub(super) fn try_again(&mut self) {
-        self.again.append(&mut self.failed);
-        self.retry_at = None;
+    /// Begins the next round: of what failed, or, where that was cut short, of what is left of the
+    /// last one. Of objects that cannot be deleted none is asked for twice before the others.
+    fn try_again(&mut self, now: Time) {
+        self.pace.begin_round();
+        if self.again.is_empty() {
+            self.again.append(&mut self.failed);
+        } else {
+            self.pace.wait(now);
+        }
     }
 
     /// Whether a delete of the object was asked for, be it with an unknown outcome.
@@ -112,7 +126,8 @@ impl<W> Writer<W> {
             return;
         }
         self.reclaim.begun = true;
-        while self.reclaim.under_way.len() < self.options.max_deletes_in_flight as usize {
+        let at_most = self.options.max_deletes_in_flight as usize;
+        while self.reclaim.pace.may_start(self.reclaim.under_way.len(), at_most) {
             let mut batch = Vec::new();
             while batch.len() < self.reclaim.keys_per_request
                 && let Some(next) = self.take_up()
@@ -172,6 +187,7 @@ impl<W> Writer<W> {
             });
         let mut answered: BTreeMap<_, _> = answered.collect();
         let mut failures: Option<(ObjectSeq, StoreError, u64)> = None;
+        let (mut succeeded, mut refused) = (false, false);
         for (sequence, seen) in batch {
             self.reclaim.deleting.remove(&sequence);
             // A key without an answer failed.
@@ -179,14 +195,24 @@ impl<W> Writer<W> {
             match answered.remove(&sequence).unwrap_or_else(unanswered) {
                 Err(error) if error.kind != StoreErrorKind::NotFound => {
                     self.reclaim.failed.insert(sequence, seen);
+                    refused |= is_refusal(error.kind);
                     failures.get_or_insert((sequence, error, 0)).2 += 1;
                 }
-                Ok(()) | Err(_) => self.deleted(sequence, seen),
+                Ok(()) | Err(_) => {
+                    self.deleted(sequence, seen);
+                    succeeded = true;
+                }
             }
             for waiter in self.reclaim.reads.remove(&sequence).into_iter().flatten() {
                 self.give_verdict(sequence, waiter);
             }
         }
+        let answer = match (succeeded, refused) {
+            (true, _) => Answered::Succeeded,
+            (false, true) => Answered::Refused,
+            (false, false) => Answered::Failed,
+        };
+        self.reclaim.pace.answered(self.now, answer);
         if let Some((first, source, count)) = failures {
             self.deletes_failed(first, source, count);
         }
@@ -201,10 +227,8 @@ impl<W> Writer<W> {
 
     fn deletes_failed(&mut self, first: ObjectSeq, source: StoreError, count: u64) {
         self.stats.failed_deletes_total += count;
-        let interval = self.options.reclaim_interval;
-        if self.reclaim.retry_at.is_none() && !interval.is_zero() {
-            self.reclaim.retry_at = Some(self.now.after(interval));
-        }
+        self.reclaim.pace.wait(self.now);
+        let Some(count) = self.reclaim.pace.tell(self.now, count) else { return };
         let key = self.prefix.object_key(first);
         let error = Error::Store { operation: Operation::Delete, key: key.clone(), source };
         self.emit(Effect::Notice(Notice::DeleteFailed { key, count, error }));
@@ -249,7 +273,7 @@ impl<W> Writer<W> {
     /// Tries again what failed, at a tick.
     pub(super) fn retry_deletes(&mut self) {
         if self.next_delete_retry().is_some_and(|at| at <= self.now) {
-            self.reclaim.try_again();
+            self.reclaim.try_again(self.now);
         }
     }
 
@@ -264,12 +288,13 @@ impl<W> Writer<W> {
     }
 
     pub(super) fn next_delete_retry(&self) -> Option<Time> {
-        self.reclaim.retry_at.filter(|_| matches!(self.state, State::Running))
+        self.reclaim.pace.retry_at().filter(|_| matches!(self.state, State::Running))
     }
 
     /// When an idle log makes an object that only carries the boundary: when nothing was sealed for
-    /// `reclaim_interval`, and that lets an object with entries be deleted. A carrier holds no
-    /// entries, so it never causes another.
+    /// `reclaim_interval`, and that lets an object with entries or release records be deleted. A
+    /// carrier holds neither, so it never causes another; one that took carried records along is
+    /// followed by one that did not.
     pub(super) fn next_carrier(&self) -> Option<Time> {
         let interval = self.options.reclaim_interval;
         let frees = self.catalog.last_passed().is_some_and(|passed| passed >= self.reclaim.durable);
@@ -296,6 +321,7 @@ impl<W> Writer<W> {
         }
         assert!(waiting.clone().all(|sequence| !reclaim.deleting.contains(sequence)));
         assert!(reclaim.failed.keys().all(|sequence| !reclaim.again.contains_key(sequence)));
+        assert!(reclaim.failed.is_empty() || reclaim.pace.retry_at().is_some(), "given up");
         assert!(reclaim.reads.keys().all(|sequence| reclaim.deleting.contains(sequence)));
     }
 }

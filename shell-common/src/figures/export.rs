@@ -124,7 +124,7 @@ enum Value<'a> {
 }
 
 /// Every figure. The pattern names every field, so that one that is new is not forgotten.
-fn figures(stats: &Stats) -> [Figure<'_>; 31] {
+fn figures(stats: &Stats) -> [Figure<'_>; 33] {
     let Stats {
         appends_total,
         appended_entries_total,
@@ -135,6 +135,7 @@ fn figures(stats: &Stats) -> [Figure<'_>; 31] {
         create_retries_total,
         rejected_appends_total,
         stalled_appends_total,
+        overloaded_total,
         poisoned_total,
         rolled_back_batches_total,
         release_records_total,
@@ -146,6 +147,7 @@ fn figures(stats: &Stats) -> [Figure<'_>; 31] {
         indexed_objects,
         indexed_bytes,
         unpersisted_bytes,
+        queued_bytes,
         in_flight_creates,
         failing,
         epoch,
@@ -222,6 +224,12 @@ fn figures(stats: &Stats) -> [Figure<'_>; 31] {
             "Appends that had to wait for their place",
         ),
         counter(
+            "sealog_overloaded_total",
+            Count,
+            overloaded_total,
+            "Appends that were refused because too much waited already",
+        ),
+        counter(
             "sealog_poisoned_total",
             Count,
             poisoned_total,
@@ -281,6 +289,12 @@ fn figures(stats: &Stats) -> [Figure<'_>; 31] {
             Bytes,
             unpersisted_bytes,
             "Bytes that are admitted and not durable yet",
+        ),
+        gauge(
+            "sealog_queued_bytes",
+            Bytes,
+            queued_bytes,
+            "Bytes of appends that wait for admission, payloads and 64 for each",
         ),
         gauge(
             "sealog_in_flight_creates",

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
+use std::sync::Arc;
 
+use sealog_core::gate::SettledBefore;
 use sealog_core::{
     Answer, Append, Appended, Effect, EntryId, Error, Event, Notice, Outcome, RegionId, Time,
     Verdict, WriteError, Writer,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::door::Door;
 use super::requests::Requests;
 use super::watch::{DurableWatch, Position};
 use super::{Log, Runtime};
@@ -101,6 +104,10 @@ pub(crate) struct Actor<R: Runtime> {
     requests: Requests<R>,
     figures: Figures,
     runtime: R,
+    door: Arc<Door>,
+    settled: SettledBefore,
+    /// For those who come in from the line; it keeps no log alive.
+    to_queue: mpsc::WeakUnboundedSender<Queued>,
     queue: mpsc::UnboundedReceiver<Queued>,
     /// What was received and has to wait: a flush comes first, and appends before it wait for
     /// their place in the machine.
@@ -127,8 +134,20 @@ impl<R: Runtime> Actor<R> {
         let requests = Requests::new(runtime.clone(), log.store().clone());
         let mut figures = Figures::new(writer.prefix());
         figures.changed(runtime.now());
-        let (held, watches) = (VecDeque::new(), BTreeMap::new());
-        Actor { writer, requests, figures, runtime, queue, held, control, watches, ended: None }
+        Actor {
+            writer,
+            requests,
+            figures,
+            runtime,
+            door: log.door().clone(),
+            settled: SettledBefore::default(),
+            to_queue: log.queue(),
+            queue,
+            held: VecDeque::new(),
+            control,
+            watches: BTreeMap::new(),
+            ended: None,
+        }
     }
 
     pub(crate) async fn run(mut self) {
@@ -138,6 +157,7 @@ impl<R: Runtime> Actor<R> {
         let mut timer = pin!(self.runtime.sleep_until(set_for));
         loop {
             self.carry_out_effects();
+            self.door.let_in(&self.writer, &mut self.settled, &self.to_queue);
             let wanted = [self.writer.next_tick(), self.figures.due()].into_iter().flatten().min();
             // One that is set too early is left: setting it anew for every object costs more than
             // waking up for nothing now and then, and a tick too many is harmless.
@@ -190,7 +210,7 @@ impl<R: Runtime> Actor<R> {
     }
 
     fn export_figures(&mut self) {
-        self.figures.export(&self.writer.stats());
+        self.figures.export(&self.door.figures(self.writer.stats()));
     }
 
     fn admit(&mut self, now: Time, queued: Queued) {
@@ -324,9 +344,11 @@ impl<R: Runtime> Actor<R> {
     }
 }
 
-/// However the log goes away, its last figures go out: with its last handle, or with its runtime.
+/// However the log goes away, with its last handle or with its runtime: nobody waits in the line
+/// for it, and its last figures go out.
 impl<R: Runtime> Drop for Actor<R> {
     fn drop(&mut self) {
+        self.door.close();
         self.export_figures();
     }
 }

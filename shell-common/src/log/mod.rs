@@ -3,6 +3,7 @@
 
 mod actor;
 mod ahead;
+mod door;
 mod fetch;
 mod opening;
 mod read;
@@ -26,6 +27,7 @@ use sealog_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use actor::{Control, Queued, Waiter};
+use door::Door;
 use source::Source;
 
 pub use fetch::fetch;
@@ -46,6 +48,7 @@ pub use watch::DurableWatch;
 pub struct Log<R: Runtime>(Arc<Shared<R>>);
 
 struct Shared<R> {
+    door: Arc<Door>,
     queue: mpsc::UnboundedSender<Queued>,
     control: mpsc::UnboundedSender<Control>,
     store: Arc<dyn ObjectStore>,
@@ -60,13 +63,19 @@ impl<R: Runtime> Log<R> {
         Log(Arc::new(shared))
     }
 
-    /// Submits an append: fixes its place among all.
+    /// Submits an append, whatever waits for admission: fixes its place among all.
     pub fn submit(&self, append: Append) -> Submission {
-        let (waiter, answer) = oneshot::channel();
-        match self.0.queue.send(Queued::Append { append, waiter }) {
-            Ok(()) => Submission::waiting(answer),
-            Err(_) => Submission::refused(),
-        }
+        self.0.door.submit(append, &self.0.queue)
+    }
+
+    /// Submits an append, unless too much waits for admission.
+    pub fn try_submit(&self, append: Append) -> Result<Submission, WriteError> {
+        self.0.door.try_submit(append, &self.0.queue)
+    }
+
+    /// Submits an append once it is its turn. It takes its place in the line with this call.
+    pub fn append(&self, append: Append) -> Submission {
+        self.0.door.append(append, &self.0.queue)
     }
 
     /// Reads a region from `from` on.
@@ -142,7 +151,8 @@ impl<R: Runtime> Log<R> {
 
     /// What the log has done, and how it stands.
     pub async fn stats(&self) -> Result<Stats, Error> {
-        self.ask(|writer| writer.stats()).await
+        let stats = self.ask(|writer| writer.stats()).await?;
+        Ok(self.0.door.figures(stats))
     }
 
     /// Stores what was submitted so far, and waits until all of it is durable.
@@ -174,6 +184,14 @@ impl<R: Runtime> Log<R> {
 
     fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.0.store
+    }
+
+    fn door(&self) -> &Arc<Door> {
+        &self.0.door
+    }
+
+    fn queue(&self) -> mpsc::WeakUnboundedSender<Queued> {
+        self.0.queue.downgrade()
     }
 
     fn runtime(&self) -> &R {

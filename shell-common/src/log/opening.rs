@@ -4,11 +4,13 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 
 use object_store::ObjectStore;
+use sealog_core::gate::Gate;
 use sealog_core::opening::{Aim, Opening, OpeningEffect, OpeningEvent, Survey};
 use sealog_core::{Error, Options, Prefix, Writer};
 use tokio::sync::mpsc;
 
 use super::actor::Actor;
+use super::door::Door;
 use super::requests::Requests;
 use super::{Log, Runtime, Shared};
 use crate::{identity, keys_per_delete, tell_operator};
@@ -35,6 +37,7 @@ pub async fn open<R: Runtime>(
     let (queue, queued) = mpsc::unbounded_channel();
     let (control, controls) = mpsc::unbounded_channel();
     let log = Log::new(Shared {
+        door: Door::new(Gate::new(writer.options())),
         queue,
         control,
         options: writer.options().clone(),

@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 use sealog_core::{Appended, Error, Outcome, WriteError};
 use tokio::sync::oneshot;
 
+use super::door::Place;
+
 /// An append under way: resolves to its ids once they are acknowledged. Dropping it does not take
-/// the append back. It must not be polled again after it has resolved.
+/// the append back, unless it waits to be let in still: then nothing of it is handed over. It must not be polled again after it has resolved.
 #[derive(Debug)]
 #[must_use = "whether an append is durable is only known by awaiting it"]
 pub struct Submission(State);
@@ -16,6 +18,11 @@ pub struct Submission(State);
 #[derive(Debug)]
 enum State {
     Waiting(oneshot::Receiver<Result<Appended, WriteError>>),
+    /// It had to wait to be let in, and stands there still or came in meanwhile.
+    InLine {
+        answer: oneshot::Receiver<Result<Appended, WriteError>>,
+        _place: Place,
+    },
     /// The log was gone when it was submitted.
     Refused,
 }
@@ -23,6 +30,13 @@ enum State {
 impl Submission {
     pub(crate) fn waiting(answer: oneshot::Receiver<Result<Appended, WriteError>>) -> Submission {
         Submission(State::Waiting(answer))
+    }
+
+    pub(crate) fn in_line(
+        answer: oneshot::Receiver<Result<Appended, WriteError>>,
+        place: Place,
+    ) -> Submission {
+        Submission(State::InLine { answer, _place: place })
     }
 
     pub(crate) fn refused() -> Submission {
@@ -35,10 +49,13 @@ impl Future for Submission {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Waiting(answer) => Pin::new(answer).poll(cx).map(|answer| {
-                // The log went away without a word, with its runtime: nobody knows how far it got.
-                answer.unwrap_or_else(|_| Err(WriteError::new(Error::Stopped, Outcome::Unknown)))
-            }),
+            State::Waiting(answer) | State::InLine { answer, .. } => {
+                Pin::new(answer).poll(cx).map(|answer| {
+                    // The log went away without a word, with its runtime: nobody knows how far it got.
+                    answer
+                        .unwrap_or_else(|_| Err(WriteError::new(Error::Stopped, Outcome::Unknown)))
+                })
+            }
             State::Refused => {
                 Poll::Ready(Err(WriteError::new(Error::Stopped, Outcome::NotWritten)))
             }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod breaking;
+mod crowded;
 mod dropping;
 mod ending;
 mod enqueued;

@@ -41,6 +41,23 @@ impl Log for Blocking {
         Box::new(|| submitted.wait())
     }
 
+    fn try_submit(
+        &self,
+        region: RegionId,
+        payload: impl Into<Bytes>,
+    ) -> Result<Pending<EntryId>, WriteError> {
+        let submitted = self.0.try_submit(region, payload)?;
+        Ok(Box::new(|| submitted.wait()))
+    }
+
+    fn try_submit_batch(
+        &self,
+        entries: Vec<(RegionId, Bytes)>,
+    ) -> Result<Pending<Vec<EntryId>>, WriteError> {
+        let submitted = self.0.try_submit_batch(entries)?;
+        Ok(Box::new(|| submitted.wait()))
+    }
+
     fn append(&self, region: RegionId, payload: impl Into<Bytes>) -> Result<EntryId, WriteError> {
         self.0.append(region, payload)
     }

@@ -36,6 +36,17 @@ pub trait Log: Clone + Send + Sync + Sized + 'static {
     fn submit(&self, region: RegionId, payload: impl Into<Bytes>) -> Pending<EntryId>;
     /// `Wal::submit_batch`.
     fn submit_batch(&self, entries: Vec<(RegionId, Bytes)>) -> Pending<Vec<EntryId>>;
+    /// `Wal::try_submit`.
+    fn try_submit(
+        &self,
+        region: RegionId,
+        payload: impl Into<Bytes>,
+    ) -> Result<Pending<EntryId>, WriteError>;
+    /// `Wal::try_submit_batch`.
+    fn try_submit_batch(
+        &self,
+        entries: Vec<(RegionId, Bytes)>,
+    ) -> Result<Pending<Vec<EntryId>>, WriteError>;
     /// `Wal::append`.
     fn append(&self, region: RegionId, payload: impl Into<Bytes>) -> Result<EntryId, WriteError>;
     /// `Wal::append_batch`.
@@ -165,6 +176,14 @@ list! { ($)
         a_damaged_segment_is_a_hole_for_a_reader_too
         a_reader_has_options_like_a_log
         a_read_outlives_the_handle_that_it_came_from
+    }
+    crowded {
+        what_waits_is_bounded_and_whoever_waits_comes_in_by_turns
+        an_append_larger_than_all_that_may_wait_gets_in
+        a_store_that_hangs_fills_the_log_and_no_more
+        whoever_waits_in_line_is_answered_when_the_log_is_stopped
+        whoever_waits_in_line_is_answered_when_the_log_becomes_failing
+        whoever_waits_in_line_is_answered_when_another_writer_takes_over
     }
     ending {
         stop_answers_every_caller_alike_and_reads_go_on

@@ -49,6 +49,23 @@ impl Log for Tokio {
         Box::new(|| wait(submitted))
     }
 
+    fn try_submit(
+        &self,
+        region: RegionId,
+        payload: impl Into<Bytes>,
+    ) -> Result<Pending<EntryId>, WriteError> {
+        let submitted = self.0.try_submit(region, payload)?;
+        Ok(Box::new(|| wait(submitted)))
+    }
+
+    fn try_submit_batch(
+        &self,
+        entries: Vec<(RegionId, Bytes)>,
+    ) -> Result<Pending<Vec<EntryId>>, WriteError> {
+        let submitted = self.0.try_submit_batch(entries)?;
+        Ok(Box::new(|| wait(submitted)))
+    }
+
     fn append(&self, region: RegionId, payload: impl Into<Bytes>) -> Result<EntryId, WriteError> {
         wait(self.0.append(region, payload))
     }

@@ -18,6 +18,7 @@ use sealog_core::{
     AckMode, Answer, Effect, EntryId, Error, Options, Outcome, Prefix, RegionId, Time, Writer,
 };
 
+use super::door::{Came, Door, Way};
 use super::journal::{Checked, Violation, ensure};
 use super::plan::Rng;
 use super::reader;
@@ -54,6 +55,10 @@ pub struct Reached {
     pub hidden: u64,
     /// Appends that were refused since their region was released in full.
     pub refused: u64,
+    /// Appends that were refused because too much waited.
+    pub overloaded: u64,
+    /// Appends that came in from the line.
+    pub let_in: u64,
 }
 
 /// An acknowledged entry.
@@ -92,11 +97,14 @@ struct Backlog {
     /// Puts that nobody waits for any more.
     adrift: Vec<StorageEffect>,
     requests: Vec<Request>,
+    door: Door,
     /// Everything acknowledged that may be in the log, in the order of its acknowledgement.
     known: Vec<Known>,
     /// The appends that are not answered.
     open: BTreeMap<usize, Append>,
     releases: Vec<Release>,
+    /// Releases of which nothing was written when the log was poisoned.
+    failed_by_poison: u64,
     calls: usize,
     /// What stop was answered.
     stop: Option<(usize, Option<Result<(), Error>>)>,
@@ -137,9 +145,11 @@ fn run_with(seed: u64, mistake: Option<Mistake>) -> Checked<Reached> {
         store: ModelStore::new(),
         adrift: Vec::new(),
         requests: Vec::new(),
+        door: Door::new(&Options::default()),
         known: Vec::new(),
         open: BTreeMap::new(),
         releases: Vec::new(),
+        failed_by_poison: 0,
         calls: 0,
         stop: None,
         reached: Reached::default(),
@@ -180,6 +190,7 @@ impl Backlog {
             request_timeout: ms(pick(&[50, 1000])),
             reclaim_interval: ms(pick(&[0, 1000])),
             fence_retention: ms(pick(&[0, 7 * 86_400_000])),
+            max_queued_bytes: pick(&[1, 500, 2000, 256 << 20]),
             ..Options::default()
         }
     }
@@ -187,6 +198,7 @@ impl Backlog {
     /// Opens the log of a store that does as it is told, while late puts land.
     fn open(&mut self, life: u8) -> Checked<Writer<usize>> {
         let options = self.options();
+        self.door = Door::new(&options);
         let identity =
             Identity { nonce: [life; 16], opened_at_millis: 0, default_name: "one".into() };
         let failed = |error: Error| Violation(format!("the log does not open: {error}"));
@@ -273,7 +285,7 @@ impl Backlog {
 
     /// A life until its end.
     fn live(&mut self, writer: &mut Writer<usize>) -> Checked {
-        (self.open, self.stop) = (BTreeMap::new(), None);
+        (self.open, self.stop, self.failed_by_poison) = (BTreeMap::new(), None, 0);
         let foul = self.rng.below(3);
         for _ in 0..20 + self.rng.below(150) {
             self.step(writer, foul)?;
@@ -300,8 +312,13 @@ impl Backlog {
                 });
                 let append = Append::Many(entries.collect());
                 self.calls += 1;
-                self.open.insert(self.calls, append.clone());
-                self.handle(writer, Event::Append { append, waiter: self.calls })
+                let ways = [Way::Submit, Way::Try, Way::Wait, Way::Wait];
+                match self.door.come(append, ways[self.rng.below(4) as usize]) {
+                    Came::In(append) => self.submit(append),
+                    Came::Waits => {}
+                    Came::Overloaded => self.reached.overloaded += 1,
+                }
+                self.pump(writer)
             }
             4..=8 if !self.requests.is_empty() => {
                 let at = self.rng.below(self.requests.len() as u64) as usize;
@@ -319,7 +336,8 @@ impl Backlog {
                     0 => Event::ReleaseAll { region, waiter },
                     _ => Event::Release { region, waiter },
                 };
-                self.handle(writer, event)
+                self.door.push(event);
+                self.pump(writer)
             }
             9 => {
                 self.land(2);
@@ -330,6 +348,24 @@ impl Backlog {
                 self.pass(writer, millis)
             }
         }
+    }
+
+    /// An append was let in, which fixes its place.
+    fn submit(&mut self, append: Append) {
+        self.calls += 1;
+        self.open.insert(self.calls, append.clone());
+        self.door.push(Event::Append { append, waiter: self.calls });
+    }
+
+    /// Hands over what the writer takes, and lets in who may come in for it.
+    fn pump(&mut self, writer: &mut Writer<usize>) -> Checked {
+        while let Some(event) = self.door.pop(writer) {
+            self.carry(writer, event)?;
+            let came = self.door.let_in(writer);
+            self.reached.let_in += came.len() as u64;
+            came.into_iter().for_each(|append| self.submit(append));
+        }
+        self.door.check(writer, writer.options().max_queued_bytes)
     }
 
     fn fate(&mut self, foul: u64) -> Fate {
@@ -398,6 +434,7 @@ impl Backlog {
     fn stopped(&mut self, writer: &Writer<usize>, answer: Result<(), Error>) -> Checked {
         ensure!(self.requests.is_empty(), "stopped, with requests under way");
         ensure!(self.open.is_empty(), "stopped, and appends wait: {:?}", self.open.keys());
+        ensure!(self.door.is_empty(), "stopped, and somebody is held back");
         let lost = (self.known.len() - self.durable(writer)?) as u64;
         let said = match answer {
             Ok(()) => {
@@ -410,6 +447,8 @@ impl Backlog {
                 }
                 let failed = |r: &&Release| matches!(r.state, ReleaseState::Failed(_));
                 let most = self.releases.iter().filter(failed).count() as u64;
+                // Those that a poison failed before they were written count too.
+                let most = most + self.failed_by_poison;
                 ensure!(releases <= most, "{releases} records are lost, of {most}");
                 entries
             }
@@ -468,6 +507,14 @@ impl Backlog {
     }
 
     fn handle(&mut self, writer: &mut Writer<usize>, event: Event<usize>) -> Checked {
+        self.carry(writer, event)?;
+        let came = self.door.let_in(writer);
+        self.reached.let_in += came.len() as u64;
+        came.into_iter().for_each(|append| self.submit(append));
+        self.pump(writer)
+    }
+
+    fn carry(&mut self, writer: &mut Writer<usize>, event: Event<usize>) -> Checked {
         let (failing, poisoned) = (writer.stats().failing, writer.stats().poisoned_total);
         writer.handle(self.now, event);
         writer.check();
@@ -507,6 +554,9 @@ impl Backlog {
                             };
                             self.release(waiter).into_iter().for_each(|r| r.state = state);
                             self.reached.carried += u64::from(carried);
+                            let late = matches!(error, Error::Poisoned { .. } | Error::Stopped);
+                            let by_poison = writer.stats().poisoned_total > 0 && !late;
+                            self.failed_by_poison += u64::from(by_poison && !carried);
                         } else {
                             self.answered_stop(waiter, &Err(error.clone()));
                         }

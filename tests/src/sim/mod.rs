@@ -8,6 +8,7 @@
 //! The same plan always gives the same trace.
 
 pub mod backlog;
+mod door;
 pub mod history;
 pub mod journal;
 pub mod plan;

@@ -90,27 +90,6 @@ fn a_carrier_that_was_rolled_back_late_is_tried_again_after_an_interval() {
     assert_eq!(said, [""; 0], "not before the next interval");
 }
 
-/// Deletes that are refused for good (no permission to delete): what that costs.
-#[test]
-fn refused_deletes_cost_all_of_them_again_at_every_rise() {
-    let mut log = Log::new(Options { max_deletes_in_flight: 1, ..at_once() });
-    let mut deletes = 0;
-    for sequence in 6..106 {
-        log.append_durable(1);
-        while let Some(at) =
-            log.requests.iter().position(|e| matches!(e, StorageEffect::DeleteObjects { .. }))
-        {
-            deletes += 1;
-            let answer = log.requests.remove(at).failed(StoreError::new(Refused));
-            log.handle(Event::Storage(answer));
-        }
-        log.obsolete(1, id(sequence, 1));
-    }
-    // 98 objects are not needed.
-    assert!(deletes > 98 * 97 / 2 - 200, "{deletes}");
-    assert_eq!(log.stats().failed_deletes_total, deletes);
-}
-
 /// Keys that were not asked for, twice the same, and of other prefixes.
 #[test]
 fn odd_answers_of_a_delete_delete_nothing_else() {
@@ -141,31 +120,6 @@ fn odd_answers_of_a_delete_delete_nothing_else() {
     assert_eq!((stats.deleted_objects_total, stats.failed_deletes_total), (2, 1));
     assert_eq!(stats.indexed_objects, 4, "5, 7, 9, 10");
     assert_eq!(log.visible(1), [9]);
-}
-
-/// Section 13, 4: everything that no region needs is deleted eventually. A few objects that the store
-/// will not delete (an object lock) stand before all others in every collection; where the boundary
-/// rises faster than they are tried, nothing else is ever deleted.
-#[test]
-fn a_few_objects_that_cannot_be_deleted_do_not_keep_all_others() {
-    let mut log = Log::new(Options { max_deletes_in_flight: 1, ..at_once() });
-    let locked = 6..16;
-    for sequence in 6..216 {
-        log.append_durable(1);
-        // The store answers five deletes per object that the log makes.
-        for _ in 0..5 {
-            let is_delete = |e: &StorageEffect| matches!(e, StorageEffect::DeleteObjects { .. });
-            let Some(at) = log.requests.iter().position(is_delete) else { break };
-            let at = sequence_of(&log.requests[at]);
-            if locked.contains(&at) {
-                log.fails(at, Refused);
-            } else {
-                log.deleted(at);
-            }
-        }
-        log.obsolete(1, id(sequence, 1));
-    }
-    assert!(log.stats().deleted_objects_total > 0, "{:?}", log.stats());
 }
 
 /// `Wal::release` says of `Error::Stopped`: "nothing of them is written". Its record is.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::catalog::{Unindexed, UnindexedKind};
-use StoreErrorKind::{Exists, NotFound, Refused, TimedOut, Transient};
+use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, TimedOut, Transient};
 
 /// Objects 6 to 9 of region 1 are durable and obsolete; nothing carries that yet. Five calls.
 fn obsolete() -> Log {
@@ -95,56 +95,198 @@ fn each_key_of_a_request_is_judged_by_its_own_answer() {
 }
 
 #[test]
-fn a_failed_delete_is_tried_again_after_the_interval() {
+fn a_failed_delete_is_tried_again_after_the_interval_doubling_to_an_hour() {
     for failure in [Exists, TimedOut, Refused, Transient] {
-        let mut log = Log::new(at_once());
-        log.append_durable(1);
-        log.obsolete(1, id(6, 1));
-        log.append_durable(2);
-        log.now = Time::from_millis(1_000);
-        let said = [format!("1 not deleted, 6 first: Store deleting {failure:?}")];
-        assert_eq!(log.fails(6, failure), said);
-        assert_eq!(log.writer.next_tick(), Some(Time::from_millis(61_000)));
-        assert_eq!(log.tick_at(60_999), [""; 0]);
-        assert_eq!(log.tick_at(61_000), ["delete 6"]);
-        assert_eq!(log.writer.next_tick(), None, "it is under way");
-        assert_eq!(log.fails(6, failure), said);
-        assert_eq!(log.writer.next_tick(), Some(Time::from_millis(121_000)));
-        assert_eq!(log.tick_at(121_000), ["delete 6"]);
-        assert_eq!(log.deleted(6), [""; 0]);
-        assert_eq!(log.writer.next_tick(), None);
-        let stats = log.stats();
-        assert_eq!((stats.deleted_objects_total, stats.failed_deletes_total), (1, 2));
+        for (interval, delays) in [
+            (60, [60, 120, 240, 480, 960, 1920, 3600, 3600]),
+            // None: no carriers, but what failed is tried again.
+            (0, [60, 120, 240, 480, 960, 1920, 3600, 3600]),
+            (5000, [5000; 8]),
+        ] {
+            let reclaim_interval = Duration::from_secs(interval);
+            let mut log = Log::new(Options { reclaim_interval, ..at_once() });
+            log.append_durable(1);
+            log.obsolete(1, id(6, 1));
+            log.append_durable(2);
+            let mut now = 1_000;
+            log.now = Time::from_millis(now);
+            let said = [format!("1 not deleted, 6 first: Store deleting {failure:?}")];
+            for delay in delays {
+                assert_eq!(log.fails(6, failure), said);
+                now += 1000 * delay;
+                assert_eq!(log.writer.next_tick(), Some(Time::from_millis(now)));
+                assert_eq!(log.tick_at(now - 1), [""; 0]);
+                assert_eq!(log.tick_at(now), ["delete 6"]);
+                assert_eq!(log.writer.next_tick(), None, "it is under way");
+            }
+            assert_eq!(log.deleted(6), [""; 0]);
+            assert_eq!(log.writer.next_tick(), None);
+            let stats = log.stats();
+            assert_eq!((stats.deleted_objects_total, stats.failed_deletes_total), (1, 8));
+        }
     }
 }
 
 #[test]
-fn a_failed_delete_is_tried_again_when_the_durable_boundary_rises() {
+fn a_delete_that_succeeds_brings_the_others_back_after_the_first_delay() {
+    let mut log = obsolete_with(Options { max_deletes_in_flight: 1, ..at_once() });
+    log.writer.set_keys_per_delete(2);
+    log.append_durable(2);
+    log.fails(6, Transient);
+    log.fails(8, Transient);
+    // 60, 180, 420: the next one would be at 900 s.
+    for seconds in [60, 180, 420] {
+        assert_eq!(log.tick_at(1000 * seconds), ["delete 6 7"]);
+        log.fails(6, TimedOut);
+        log.fails(8, TimedOut);
+    }
+    log.obsolete(2, id(10, 1));
+    log.tick_at(430_000);
+    log.created(11);
+    assert_eq!(log.writer.next_tick(), Some(Time::from_millis(900_000)));
+    log.now = Time::from_millis(440_000);
+    assert_eq!(log.deleted(10), [""; 0]);
+    assert_eq!(log.tick_at(499_999), [""; 0]);
+    assert_eq!(log.tick_at(500_000), ["delete 6 7"]);
+    log.fails(6, TimedOut);
+    assert_eq!(log.deleted(8), [""; 0]);
+    assert_eq!(log.tick_at(560_000), ["delete 6 7"]);
+}
+
+#[test]
+fn a_rise_of_the_boundary_tries_nothing_again() {
     for reclaim_interval in [Duration::ZERO, Duration::from_secs(60)] {
         let mut log = obsolete_with(Options { reclaim_interval, ..at_once() });
         log.writer.set_keys_per_delete(4);
         log.append_durable(2);
-        log.fails(6, Refused);
-        // The boundary stays where it is: 10 is needed.
-        assert_eq!(log.append_durable(2), ["ack 7: 11/1"]);
-        log.obsolete(2, id(11, 1));
+        log.fails(6, TimedOut);
+        log.obsolete(2, id(10, 1));
         log.append(3, "c");
-        // It rises with what carries it, not before. What failed before comes last, so that it does not
-        // hold up the rest.
-        let said = log.created(12);
-        assert_eq!(said, ["ack 9: 12/1", "delete 10 11 6 7", "delete 8 9"]);
+        assert_eq!(log.created(11), ["ack 8: 11/1", "delete 10"]);
+        log.deleted(10);
+        // When its time has come, it is behind what was never tried.
+        log.obsolete(3, id(11, 1));
+        log.append(4, "d");
+        log.tick_at(60_000);
+        log.fails(6, TimedOut);
+        log.tick_at(119_999);
+        log.now = Time::from_millis(120_000);
+        assert_eq!(log.created(12), ["ack 10: 12/1", "delete 11", "delete 6 7 8 9"]);
+    }
+}
+
+/// Answers each delete that is under way by `refuses`, until none is, and says how many there were.
+fn answer_deletes(log: &mut Log, refuses: impl Fn(u64) -> bool, told: &mut Vec<Time>) -> u64 {
+    let mut requests = 0;
+    while let Some(&at) = log.being_deleted().first() {
+        requests += 1;
+        let said = if refuses(at) { log.fails(at, Refused) } else { log.deleted(at) };
+        if said.iter().any(|said| said.contains("not deleted")) {
+            told.push(log.now);
+        }
+    }
+    requests
+}
+
+/// Makes an object a second that nothing needs, so many of them.
+fn make(log: &mut Log, count: u64, refuses: impl Fn(u64) -> bool, told: &mut Vec<Time>) -> u64 {
+    let mut requests = 0;
+    for _ in 0..count {
+        log.now = log.now.after(Duration::from_secs(1));
+        log.handle(Event::Tick);
+        log.append_durable(1);
+        let last = log.writer.latest(RegionId(1));
+        log.obsolete(1, last);
+        requests += answer_deletes(log, &refuses, told);
+    }
+    requests
+}
+
+/// No permission to delete: 300 objects took 44,850 requests and as many warnings.
+#[test]
+fn deletes_that_are_refused_cost_a_few_requests_and_one_warning_per_interval() {
+    let mut log = Log::new(at_once());
+    let mut told = Vec::new();
+    let all = |_| true;
+    // Rounds begin at once and 60, 180 and 420 seconds later.
+    let requests = make(&mut log, 300, all, &mut told);
+    assert_eq!(requests, 8 + 7 + 7, "8 in a row, then 7 in each round");
+    assert_eq!(log.stats().failed_deletes_total, requests);
+    // A day on which nothing else happens, and nothing is to be carried either.
+    let mut rounds = 0;
+    let day = log.now.after(Duration::from_secs(86_400));
+    while let Some(tick) = log.writer.next_tick().filter(|tick| *tick < day) {
+        log.now = tick;
+        log.handle(Event::Tick);
+        answer_carrier(&mut log);
+        rounds += u64::from(answer_deletes(&mut log, all, &mut told) > 0);
+    }
+    assert!((24..30).contains(&rounds), "{rounds} rounds in a day");
+    let requests = log.stats().failed_deletes_total;
+    assert!(requests <= 22 + 8 * rounds, "{requests} requests in {rounds} rounds");
+    let apart = told.windows(2).map(|two| two[1].since(two[0]));
+    assert!(apart.min().unwrap() >= Duration::from_secs(60), "{told:?}");
+    assert_eq!(log.stats().deleted_objects_total, 0);
+    // Once it is allowed, one round deletes all of them.
+    let tick = log.writer.next_tick().unwrap();
+    log.now = tick;
+    log.handle(Event::Tick);
+    let mut told = Vec::new();
+    answer_deletes(&mut log, |_| false, &mut told);
+    log.now = log.now.after(Duration::from_secs(60));
+    log.handle(Event::Tick);
+    answer_deletes(&mut log, |_| false, &mut told);
+    assert_eq!(log.writer.next_tick(), None);
+    assert_eq!(log.stats().indexed_objects, 2, "the start object and what carries the boundary");
+}
+
+/// The put of a carrier succeeds, if there is one.
+fn answer_carrier(log: &mut Log) {
+    let puts = log.requests.iter().filter(|e| matches!(e, StorageEffect::PutObject { .. }));
+    if let Some(put) = puts.map(sequence_of).next() {
+        log.created(put);
+    }
+}
+
+/// Section 13, 4: everything that no region needs is deleted eventually, also where some objects
+/// before and among the others are under a lock.
+#[test]
+fn objects_that_cannot_be_deleted_do_not_keep_all_others() {
+    for at_most in [1, 4] {
+        let mut log = Log::new(Options { max_deletes_in_flight: at_most, ..at_once() });
+        let locked = |at| at < 36 || at % 10 == 0;
+        make(&mut log, 1_000, locked, &mut Vec::new());
+        let left = log.stats().indexed_objects;
+        assert!(left < 200, "{at_most} at once: {left} are left, and 126 of them are locked");
+        // What came last waits for the next round.
+        log.now = log.now.after(Duration::from_secs(60));
+        log.handle(Event::Tick);
+        answer_deletes(&mut log, locked, &mut Vec::new());
+        let left = (6..1_000).filter(|at| log.writer.catalog.is_at(ObjectSeq(*at)) && !locked(*at));
+        assert_eq!(left.collect::<Vec<_>>(), [0; 0], "{at_most} at once");
     }
 }
 
 #[test]
-fn without_an_interval_time_alone_brings_no_repeat() {
-    let mut log = Log::new(Options { reclaim_interval: Duration::ZERO, ..at_once() });
-    log.append_durable(1);
-    log.obsolete(1, id(6, 1));
-    log.append_durable(2);
-    log.fails(6, TimedOut);
-    assert_eq!(log.writer.next_tick(), None);
-    assert_eq!(log.tick_at(1_000_000), [""; 0]);
+fn while_the_last_answer_was_a_refusal_one_request_at_a_time_probes() {
+    let mut log = obsolete_with(Options { max_deletes_in_flight: 2, ..at_once() });
+    assert_eq!(log.append_durable(2), ["ack 6: 10/1", "delete 6", "delete 7"]);
+    let told = ["1 not deleted, 6 first: Store deleting Refused"];
+    assert_eq!(log.fails(6, Refused), told, "7 is under way");
+    assert_eq!(log.fails(7, Refused), ["delete 8"], "the operator was told");
+    // Whatever is no refusal ends it; one key of several that is gone will do.
+    assert_eq!(log.deleted(8), ["delete 9"]);
+    assert_eq!(log.deleted(9), [""; 0]);
+    assert_eq!(log.tick_at(60_000), ["delete 6", "delete 7"]);
+    let told = ["2 not deleted, 6 first: Store deleting TimedOut"];
+    assert_eq!(log.fails(6, TimedOut), told, "7 of before, and 6");
+    assert_eq!(log.fails(7, NotSupported), [""; 0]);
+    assert_eq!(log.tick_at(120_000), ["delete 6"]);
+    // What may pass is no refusal either.
+    let told = ["2 not deleted, 6 first: Store deleting Transient", "delete 7"];
+    assert_eq!(log.fails(6, Transient), told);
+    assert_eq!(log.deleted(7), [""; 0]);
+    assert_eq!(log.tick_at(180_000), ["delete 6"]);
 }
 
 #[test]
@@ -391,7 +533,7 @@ fn an_abandoned_log_answers_stop_whatever_is_under_way() {
 
 impl Log {
     /// The sequences of all deletes that are under way.
-    fn being_deleted(&self) -> Vec<u64> {
+    pub(super) fn being_deleted(&self) -> Vec<u64> {
         let deletes = self.requests.iter();
         let deletes = deletes.filter(|e| matches!(e, StorageEffect::DeleteObjects { .. }));
         deletes.map(sequence_of).collect()

@@ -57,6 +57,8 @@ fn lived() -> Stats {
         release_records_total: 22,
         deleted_objects_total: 23,
         failed_deletes_total: 24,
+        overloaded_total: 25,
+        queued_bytes: 26,
         ..Stats::default()
     };
     // Below 2^30 ns and at least half of it.
@@ -113,11 +115,17 @@ fn all_of_lived() -> BTreeMap<(String, String), DebugValue> {
         ("recovery_seconds", histogram(&[1e-9])),
         ("read_seconds", histogram(&[2.5e-9])),
     ];
-    let later = ["release_records_total", "deleted_objects_total", "failed_deletes_total"];
+    let later = [
+        "release_records_total",
+        "deleted_objects_total",
+        "failed_deletes_total",
+        "overloaded_total",
+    ];
     let later = later.into_iter().zip((22..).map(DebugValue::Counter));
+    let last = ("queued_bytes", DebugValue::Gauge(26.0.into()));
     let counters = counters.into_iter().zip((1..).map(DebugValue::Counter)).chain(later);
     let gauges = gauges.into_iter().zip((15..).map(|n| DebugValue::Gauge(f64::from(n).into())));
-    let all = counters.chain(gauges).chain(histograms);
+    let all = counters.chain(gauges).chain(histograms).chain([last]);
     all.map(|(name, value)| ((format!("sealog_{name}"), "logs/a".to_owned()), value)).collect()
 }
 

@@ -129,7 +129,7 @@ const LOST_ANSWER: Row = Row {
 };
 
 const RISES: Row = Row {
-    name: "a failed delete is tried again when the durable boundary rises",
+    name: "a failed delete is not tried again when the durable boundary rises, but after the interval",
     covers: &["delete: refused"],
     steps: &[
         DELETING_3,
@@ -138,8 +138,12 @@ const RISES: Row = Row {
         Append(1, "d"),
         UnderWay(1),
         Put(6, Well),
-        UnderWay(2),
+        UnderWay(1),
         Delete(&[4], Well),
+        UnderWay(0),
+        Pass(59_999),
+        UnderWay(0),
+        Pass(1),
         Delete(&[3], Well),
         Pass(600_000),
         UnderWay(0),

@@ -378,15 +378,16 @@ impl Journal {
         Ok(())
     }
 
-    /// An object that carries only the boundary: nothing is on its way, it lets an object with
-    /// entries be deleted, and neither the opening nor another carrier was just now.
+    /// An object that carries only the boundary: nothing is on its way, it lets an object with entries
+    /// or release records be deleted, and neither the opening nor another carrier was just now.
     pub(super) fn check_carrier(&mut self, instance: usize, now: Time, header: &Header) -> Checked {
         let state = of(&self.instances, instance)?;
         let link = header.link();
         let waits = self.index.boundary..header.boundary.max(self.index.boundary);
         let mut waits = self.index.objects.range(waits).map(|(_, object)| object);
+        let holds = |object: &Indexed| !object.regions.is_empty() || !object.records.is_empty();
         ensure!(
-            state.sealed.is_empty() && waits.any(|object| !object.regions.is_empty()),
+            state.sealed.is_empty() && waits.any(holds),
             "{link} holds nothing, and lets nothing go"
         );
         let since = state.last_carrier.unwrap_or(state.opened_at);
