@@ -98,14 +98,15 @@ pub enum Error {
         cause: Arc<Error>,
     },
     /// A request to the store failed.
-    #[error("{operation} {key} failed: {source}. {}", source.advice())]
+    #[error("{operation} {key} failed: {source}. {}", source.advice_after(*operation))]
     Store {
         /// What was asked of the store.
         operation: Operation,
         /// Of which key.
         key: Key,
-        /// How it failed.
-        source: StoreError,
+        /// How it failed. The text of this error holds its text, so it is no
+        /// [`source`](core::error::Error::source) too: whoever prints a chain would print it twice.
+        r#source: StoreError,
     },
     /// A stale object held the sequence; the batches that were not durable are rolled back.
     #[error(
@@ -285,9 +286,15 @@ pub enum Outcome {
 
 /// Why an append failed, and what that means for its entries.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{error} ({})", match outcome {
-    Outcome::NotWritten => "the entries were not written",
-    Outcome::Unknown => "the entries may come back at the next opening, if nothing is acknowledged after them",
+#[error("{error} ({})", match (outcome, error) {
+    // Of its own create an append would not know whether it was written.
+    (Outcome::NotWritten, Error::Store { operation: Operation::Create | Operation::ReadBack, .. }) => {
+        "that is an earlier object: the entries of this append were in none that was sent, and were not written"
+    }
+    (Outcome::NotWritten, _) => "the entries were not written",
+    (Outcome::Unknown, _) => {
+        "the entries may come back at the next opening, if nothing is acknowledged after them"
+    }
 })]
 pub struct WriteError {
     error: Error,
@@ -323,12 +330,18 @@ impl From<WriteError> for Error {
 }
 
 /// A failed answer of the store, as a shell maps it (DESIGN.md section 1).
+///
+/// Its text holds that of the cause, so [`source`](core::error::Error::source) gives nothing: what
+/// prints an error and its sources would print the cause twice. [`cause`](StoreError::cause) has it
+/// for who wants to look into it.
 #[derive(Clone, Debug)]
 pub struct StoreError {
     /// Which of the kinds it is.
     pub kind: StoreErrorKind,
-    /// The client's own error.
+    /// The client's own error. Its text says all of it, down to the innermost cause.
     pub cause: Option<Arc<dyn core::error::Error + Send + Sync>>,
+    /// What to do, a sentence without its full stop, if the shell knows better than the kind tells.
+    pub advice: Option<&'static str>,
 }
 
 /// The kinds of failed answers that the core tells apart.
@@ -338,7 +351,7 @@ pub enum StoreErrorKind {
     Exists,
     /// Nothing is at the key.
     NotFound,
-    /// The time limit passed; the request may still land.
+    /// The time limit passed; a create or a delete may still land.
     TimedOut,
     /// The store will not do this: repeating does not help.
     Refused,
@@ -352,7 +365,7 @@ pub enum StoreErrorKind {
 impl StoreError {
     /// A failure without a cause of the client's.
     pub fn new(kind: StoreErrorKind) -> StoreError {
-        StoreError { kind, cause: None }
+        StoreError { kind, cause: None, advice: None }
     }
 
     /// A failure with the client's error.
@@ -360,7 +373,7 @@ impl StoreError {
         kind: StoreErrorKind,
         cause: impl Into<Arc<dyn core::error::Error + Send + Sync>>,
     ) -> StoreError {
-        StoreError { kind, cause: Some(cause.into()) }
+        StoreError { kind, cause: Some(cause.into()), advice: None }
     }
 
     /// A failure of which only words tell.
@@ -384,18 +397,24 @@ impl StoreError {
         }
     }
 
-    fn advice(&self) -> &'static str {
-        match self.kind {
-            StoreErrorKind::TimedOut => "The request may still take effect; retry",
-            StoreErrorKind::Transient => "It may pass; retry",
-            StoreErrorKind::Refused => {
+    /// What to do about it. Only a create and a delete leave something behind when no answer comes.
+    fn advice_after(&self, operation: Operation) -> &'static str {
+        if let Some(advice) = self.advice {
+            return advice;
+        }
+        match (self.kind, operation) {
+            (StoreErrorKind::TimedOut, Operation::Create | Operation::Delete) => {
+                "The request may still take effect; retry"
+            }
+            (StoreErrorKind::TimedOut | StoreErrorKind::Transient, _) => "It may pass; retry",
+            (StoreErrorKind::Refused, _) => {
                 "The store will not do this: check credentials, permissions and that the bucket exists"
             }
-            StoreErrorKind::NotSupported => {
+            (StoreErrorKind::NotSupported, _) => {
                 "The store cannot do this: use another store, or another configuration of it"
             }
-            StoreErrorKind::NotFound => "Something removed the object: inspect the log",
-            StoreErrorKind::Exists => "Something else holds the key: inspect the log",
+            (StoreErrorKind::NotFound, _) => "Something removed the object: inspect the log",
+            (StoreErrorKind::Exists, _) => "Something else holds the key: inspect the log",
         }
     }
 }
@@ -417,11 +436,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl core::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        self.cause.as_deref().map(|cause| cause as &(dyn core::error::Error + 'static))
-    }
-}
+impl core::error::Error for StoreError {}
 
 /// What was asked of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -545,3 +560,6 @@ impl fmt::Display for Writer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,36 @@
 //! The client's errors, mapped to the kinds that the core tells apart (DESIGN.md section 1).
 
+mod said;
+
 use std::error::Error as StdError;
+use std::fmt;
 use std::io;
 
 use object_store::Error as ClientError;
 use sealog_core::error::Operation;
 use sealog_core::{StoreError, StoreErrorKind};
 
-/// Says what a failed request of the client's means, and keeps the client's error as the cause.
+use said::Said;
+
+/// Says what a failed request of the client's means, and keeps the client's error as the cause
+/// ([`ClientFailure`]).
 ///
 /// | the client says | kind |
 /// | --- | --- |
 /// | already exists, precondition failed, not modified, on a create | exists |
-/// | not found, on a read | not found |
-/// | not found, on a create or a listing: the bucket is missing | refused |
+/// | not found, on a read or a delete | not found |
+/// | not found, on a create or a listing, or that there is no such bucket: it is missing | refused |
 /// | permission denied, unauthenticated, invalid path | refused |
 /// | not supported, not implemented | not supported: refused, and the store is to blame |
-/// | a failed fsync of a local file or directory | refused |
+/// | another status of 300 to 499, a redirect without an end | refused |
+/// | of these: 408, 409, 412, 423, 425, 429, and 416 (an object shorter than the range) | transient |
+/// | 400 with a code that says that the request did not arrive whole or in time | transient |
+/// | an object that is archived, whatever the status | refused |
+/// | a local file system that will not do it, or a failed fsync of a file or directory | refused |
+/// | no file descriptor or no memory left | transient |
 /// | everything else | transient |
+///
+/// Where the answer tells what to do, the error's advice says it.
 ///
 /// ```
 /// use sealog_core::StoreErrorKind;
@@ -29,11 +42,62 @@ use sealog_core::{StoreError, StoreErrorKind};
 /// assert_eq!(kind(Operation::Create), StoreErrorKind::Refused);
 /// ```
 pub fn store_error(operation: Operation, error: ClientError) -> StoreError {
-    let kind = kind(operation, &error);
-    StoreError::with_cause(kind, Box::<dyn StdError + Send + Sync>::from(error))
+    mapped(None, operation, error)
 }
 
-fn kind(operation: Operation, error: &ClientError) -> StoreErrorKind {
+/// The same, with the name of the store in the text: which bucket it is.
+pub(crate) fn mapped(store: Option<&str>, operation: Operation, error: ClientError) -> StoreError {
+    let said = Said::of(&error);
+    let kind = kind(operation, &error, &said);
+    let advice = advice(kind, operation, &error, &said);
+    let text = match store {
+        Some(store) => format!("{store}: {}", said.text),
+        None => said.text,
+    };
+    let cause: Box<dyn StdError + Send + Sync> = Box::new(ClientFailure { text, error });
+    StoreError { advice, ..StoreError::with_cause(kind, cause) }
+}
+
+/// What the store's client failed with: the cause of a [`StoreError`] that [`store_error`] made.
+///
+/// Its text says all of it, down to the innermost cause, and of a body that the store sent only its
+/// code and message. So it has no [`source`](StdError::source) beside it;
+/// [`error`](ClientFailure::error) has the rest.
+#[derive(Debug)]
+pub struct ClientFailure {
+    text: String,
+    error: ClientError,
+}
+
+impl ClientFailure {
+    /// The client's error.
+    pub fn error(&self) -> &ClientError {
+        &self.error
+    }
+}
+
+impl fmt::Display for ClientFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl StdError for ClientFailure {}
+
+/// A directory that cannot be made, reached or synced: refused, unless what is missing is a descriptor
+/// or memory.
+pub(crate) fn unreachable(error: io::Error) -> StoreError {
+    let may_pass = no_descriptor_left(&error) || error.kind() == io::ErrorKind::OutOfMemory;
+    let kind = if may_pass { StoreErrorKind::Transient } else { StoreErrorKind::Refused };
+    let cause: Box<dyn StdError + Send + Sync> = error.into();
+    let advice = (kind == StoreErrorKind::Refused).then_some(DIRECTORY);
+    StoreError { advice, ..StoreError::with_cause(kind, cause) }
+}
+
+fn kind(operation: Operation, error: &ClientError, said: &Said) -> StoreErrorKind {
+    if let Some(kind) = said.code.as_deref().and_then(|code| of_code(code, said)) {
+        return kind;
+    }
     match error {
         ClientError::AlreadyExists { .. }
         | ClientError::Precondition { .. }
@@ -45,9 +109,24 @@ fn kind(operation: Operation, error: &ClientError) -> StoreErrorKind {
         ClientError::NotSupported { .. } | ClientError::NotImplemented { .. } => {
             StoreErrorKind::NotSupported
         }
-        ClientError::Generic { store, source } => generic(operation, store, source.as_ref()),
+        ClientError::Generic { store: LOCAL, source } => local(source.as_ref()),
+        ClientError::Generic { .. } => of_status(operation, said),
         // A panic of the client on a blocking thread is among these.
         _ => StoreErrorKind::Transient,
+    }
+}
+
+/// What a store's own code says, whatever the status.
+fn of_code(code: &str, said: &Said) -> Option<StoreErrorKind> {
+    match code {
+        NO_BUCKET | NO_CONTAINER | ARCHIVED_S3 | ARCHIVED_AZURE => Some(StoreErrorKind::Refused),
+        // Of one key of a delete of many there is no status.
+        "AccessDenied" | "MethodNotAllowed" => Some(StoreErrorKind::Refused),
+        // That the request did not arrive in time, or as it was sent.
+        "RequestTimeout" | "IncompleteBody" | "BadDigest" if said.status == Some(400) => {
+            Some(StoreErrorKind::Transient)
+        }
+        _ => None,
     }
 }
 
@@ -66,29 +145,30 @@ fn missing(operation: Operation) -> StoreErrorKind {
     }
 }
 
-/// The client tells some refusals apart only inside its generic error, in types that it does not
-/// export: what can be known of them is an I/O error in the chain of causes, or their text.
-fn generic(
-    operation: Operation,
-    store: &str,
-    source: &(dyn StdError + Send + Sync + 'static),
-) -> StoreErrorKind {
-    if store == LOCAL {
-        return local(source);
-    }
-    match chain(source).find_map(|error| http_status(&error.to_string())) {
-        // Of a listing, the client hands over the bare status.
-        Some(401 | 403 | 405) => StoreErrorKind::Refused,
+/// Of some requests the client hands over the bare status, inside its generic error.
+fn of_status(operation: Operation, said: &Said) -> StoreErrorKind {
+    match said.status {
         Some(404) => missing(operation),
         Some(501) => StoreErrorKind::NotSupported,
         Some(304 | 412) => exists(operation),
+        // The last: the object is shorter than the range, which is a body that is too short.
+        Some(408 | 409 | 423 | 425 | 429 | 416) => StoreErrorKind::Transient,
+        Some(300..=499) => StoreErrorKind::Refused,
         _ => StoreErrorKind::Transient,
     }
 }
 
-const LOCAL: &str = "LocalFileSystem";
+pub(crate) const LOCAL: &str = "LocalFileSystem";
 
 fn local(source: &(dyn StdError + Send + Sync + 'static)) -> StoreErrorKind {
+    if source.is::<Refusal>() {
+        return StoreErrorKind::Refused;
+    }
+    let error = chain(source).find_map(|error| error.downcast_ref::<io::Error>());
+    if error.is_some_and(no_descriptor_left) {
+        // Nothing was synced then, so no failed sync is hidden by it.
+        return StoreErrorKind::Transient;
+    }
     // The first is a failed fsync of a file, or of a directory that was made for it. The second is
     // a failed link of the object to its name, or a failed fsync of the directory after it: then
     // the object can be read back and is not durable, so it must not pass for a failure that a
@@ -98,154 +178,119 @@ fn local(source: &(dyn StdError + Send + Sync + 'static)) -> StoreErrorKind {
     if FAILED_FSYNC.iter().any(|start| text.starts_with(start)) {
         return StoreErrorKind::Refused;
     }
-    match chain(source).find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
-        Some(
-            io::ErrorKind::PermissionDenied
-            | io::ErrorKind::ReadOnlyFilesystem
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::InvalidFilename
-            | io::ErrorKind::Unsupported,
-        ) => StoreErrorKind::Refused,
+    error.map_or(StoreErrorKind::Transient, io_kind)
+}
+
+fn io_kind(error: &io::Error) -> StoreErrorKind {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::InvalidFilename
+        | io::ErrorKind::Unsupported => StoreErrorKind::Refused,
         _ => StoreErrorKind::Transient,
+    }
+}
+
+/// The process, or the system, has as many files open as it may have: a sync cannot fail like that,
+/// only the opening of what is to be synced.
+pub(crate) fn no_descriptor_left(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::io::Errno;
+        let of = |errno: Errno| Some(errno.raw_os_error());
+        [of(Errno::MFILE), of(Errno::NFILE)].contains(&error.raw_os_error())
+    }
+    #[cfg(not(unix))]
+    {
+        // ERROR_TOO_MANY_OPEN_FILES
+        error.raw_os_error() == Some(4)
+    }
+}
+
+/// A refusal of ours, inside the client's generic error: what happened, and what to do.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) text: String,
+    pub(crate) advice: &'static str,
+}
+
+impl Refusal {
+    pub(crate) fn into_client_error(self) -> ClientError {
+        ClientError::Generic { store: LOCAL, source: Box::new(self) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl StdError for Refusal {}
+
+const NO_BUCKET: &str = "NoSuchBucket";
+const NO_CONTAINER: &str = "ContainerNotFound";
+const ARCHIVED_S3: &str = "InvalidObjectState";
+const ARCHIVED_AZURE: &str = "BlobArchived";
+
+const DIRECTORY: &str = "The file system will not do this: check that the directory is there, its \
+                         permissions, and that the file system is not read-only";
+const BUCKET: &str = "The bucket or container does not exist there: check its name, the endpoint and \
+                      the region";
+
+/// What to do about it, where more is known than the kind.
+fn advice(
+    kind: StoreErrorKind,
+    operation: Operation,
+    error: &ClientError,
+    said: &Said,
+) -> Option<&'static str> {
+    if kind != StoreErrorKind::Refused {
+        return None;
+    }
+    if let ClientError::Generic { store: LOCAL, source } = error {
+        return Some(source.downcast_ref::<Refusal>().map_or(DIRECTORY, |refusal| refusal.advice));
+    }
+    if said.message.as_deref().is_some_and(|message| message.contains("x-amz-checksum-")) {
+        return Some(
+            "The bucket wants a checksum with each object, as one with object lock does: set the \
+             client's aws_checksum_algorithm (AWS_CHECKSUM_ALGORITHM) to sha256 or crc64nvme",
+        );
+    }
+    match (said.code.as_deref(), said.status) {
+        (Some("AuthorizationHeaderMalformed" | "PermanentRedirect" | "TemporaryRedirect"), _)
+        | (Some("IllegalLocationConstraintException"), _)
+        | (None, Some(300..=399)) => Some(
+            "The bucket is in another region, or at another endpoint: set the client's aws_region \
+             (AWS_REGION) to the bucket's region, and check the endpoint",
+        ),
+        (Some(ARCHIVED_S3 | ARCHIVED_AZURE), _) => Some(
+            "The object is archived, so it cannot be read: restore it, and exempt the log from the \
+             rules that move objects to an archive",
+        ),
+        (Some(NO_BUCKET | NO_CONTAINER), _) => Some(BUCKET),
+        (Some("InvalidBucketName" | "InvalidResourceName"), _) => {
+            Some("No bucket or container can have this name: check the URL")
+        }
+        (Some("RequestTimeTooSkewed"), _) => {
+            Some("The clocks of this machine and of the store differ: set this machine's clock")
+        }
+        (_, Some(404)) if missing(operation) == StoreErrorKind::Refused => Some(BUCKET),
+        (_, Some(401 | 403)) => Some("The store denies it: check credentials and permissions"),
+        (_, Some(400..=499)) => Some(
+            "The store will not do this: check the settings of its client, and the store's own",
+        ),
+        _ => None,
     }
 }
 
 /// An error and its causes.
 fn chain<'a>(
-    first: &'a (dyn StdError + Send + Sync + 'static),
+    first: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    let first: &(dyn StdError + 'static) = first;
     std::iter::successors(Some(first), |&error| error.source())
 }
 
-/// The status of a response that the client took for a failure, from the client's text for it.
-fn http_status(text: &str) -> Option<u16> {
-    let rest = text.strip_prefix("Server returned non-2xx status code: ")?;
-    rest.get(..3)?.parse().ok()
-}
-
 #[cfg(test)]
-mod tests {
-    use object_store::path::Path;
-
-    use super::*;
-
-    const ALL: [Operation; 4] =
-        [Operation::List, Operation::Create, Operation::Read, Operation::ReadBack];
-
-    fn kinds(error: impl Fn() -> ClientError) -> [StoreErrorKind; 4] {
-        ALL.map(|operation| store_error(operation, error()).kind)
-    }
-
-    #[test]
-    fn each_error_of_the_client_has_its_kind() {
-        use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, Transient};
-        let path = || String::from("p/objects/0.wal");
-        // In the order of ALL.
-        assert_eq!(
-            kinds(|| ClientError::AlreadyExists { path: path(), source: "409".into() }),
-            [Transient, Exists, Transient, Transient]
-        );
-        assert_eq!(
-            kinds(|| ClientError::Precondition { path: path(), source: "412".into() }),
-            [Transient, Exists, Transient, Transient]
-        );
-        assert_eq!(
-            kinds(|| ClientError::NotModified { path: path(), source: "304".into() }),
-            [Transient, Exists, Transient, Transient]
-        );
-        assert_eq!(
-            kinds(|| ClientError::NotFound { path: path(), source: "404".into() }),
-            [Refused, Refused, NotFound, NotFound]
-        );
-        assert_eq!(
-            kinds(|| ClientError::PermissionDenied { path: path(), source: "403".into() }),
-            [Refused; 4]
-        );
-        assert_eq!(
-            kinds(|| ClientError::Unauthenticated { path: path(), source: "401".into() }),
-            [Refused; 4]
-        );
-        assert_eq!(kinds(|| Path::parse("a//b").unwrap_err().into()), [Refused; 4]);
-        assert_eq!(kinds(|| ClientError::NotSupported { source: "no".into() }), [NotSupported; 4]);
-        let not_implemented = || ClientError::NotImplemented {
-            operation: "put_opts".into(),
-            implementer: "a store".into(),
-        };
-        assert_eq!(kinds(not_implemented), [NotSupported; 4]);
-        let generic = || ClientError::Generic { store: "S3", source: "connection reset".into() };
-        assert_eq!(kinds(generic), [Transient; 4]);
-    }
-
-    #[test]
-    fn a_status_inside_a_generic_error_counts() {
-        use StoreErrorKind::{Exists, NotFound, NotSupported, Refused, Transient};
-        let with = |status: &str| {
-            let text = format!("Server returned non-2xx status code: {status}: <Error/>");
-            kinds(|| ClientError::Generic { store: "S3", source: text.clone().into() })
-        };
-        assert_eq!(with("403 Forbidden"), [Refused; 4]);
-        assert_eq!(with("401 Unauthorized"), [Refused; 4]);
-        assert_eq!(with("404 Not Found"), [Refused, Refused, NotFound, NotFound]);
-        assert_eq!(with("405 Method Not Allowed"), [Refused; 4]);
-        assert_eq!(with("501 Not Implemented"), [NotSupported; 4]);
-        assert_eq!(with("412 Precondition Failed"), [Transient, Exists, Transient, Transient]);
-        assert_eq!(with("400 Bad Request"), [Transient; 4]);
-        assert_eq!(with("429 Too Many Requests"), [Transient; 4]);
-        assert_eq!(with("500 Internal Server Error"), [Transient; 4]);
-        assert_eq!(with("503 Slow Down"), [Transient; 4]);
-    }
-
-    /// The types of the local store's errors are private: these have their texts and causes.
-    #[derive(Debug)]
-    struct Local(&'static str, io::Error);
-
-    impl std::fmt::Display for Local {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "{}: {}", self.0, self.1)
-        }
-    }
-
-    impl StdError for Local {
-        fn source(&self) -> Option<&(dyn StdError + 'static)> {
-            Some(&self.1)
-        }
-    }
-
-    fn local_kind(text: &'static str, kind: io::ErrorKind) -> StoreErrorKind {
-        let source = Box::new(Local(text, kind.into()));
-        store_error(Operation::Create, ClientError::Generic { store: LOCAL, source }).kind
-    }
-
-    #[test]
-    fn a_failed_fsync_is_refused_whatever_its_cause() {
-        use io::ErrorKind::{Other, StorageFull};
-        for text in ["Unable to sync data to disk for a.wal", "Unable to rename file"] {
-            assert_eq!(local_kind(text, Other), StoreErrorKind::Refused);
-            assert_eq!(local_kind(text, StorageFull), StoreErrorKind::Refused);
-        }
-    }
-
-    #[test]
-    fn a_local_store_that_will_not_do_it_refuses_and_a_full_one_may_pass() {
-        use io::ErrorKind::{
-            NotADirectory, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull,
-        };
-        for kind in [PermissionDenied, ReadOnlyFilesystem, NotADirectory] {
-            assert_eq!(local_kind("Unable to open file a.wal", kind), StoreErrorKind::Refused);
-        }
-        for kind in [StorageFull, Other] {
-            let text = "Unable to copy data to file";
-            assert_eq!(local_kind(text, kind), StoreErrorKind::Transient);
-        }
-    }
-
-    #[test]
-    fn the_clients_error_is_kept_as_the_cause() {
-        let error = ClientError::NotSupported { source: "no such thing".into() };
-        let mapped = store_error(Operation::Create, error);
-        let cause = mapped.source().unwrap().downcast_ref::<ClientError>();
-        assert!(matches!(cause, Some(ClientError::NotSupported { .. })), "{mapped}");
-        assert!(mapped.to_string().contains("no such thing"), "{mapped}");
-    }
-}
+mod tests;

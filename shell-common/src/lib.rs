@@ -10,7 +10,8 @@
 //!   at what is stored, for tools.
 //! - [`carry_out`] does one storage effect once and answers it once, within a time limit whose
 //!   timer the caller passes in as a future.
-//! - [`store_error`] maps the client's errors to the kinds that the core tells apart.
+//! - [`store_error`] maps the client's errors to the kinds that the core tells apart, and
+//!   [`ClientFailure`] has the client's error itself.
 //! - [`open_local`] and [`open_url`] turn a directory or a URL into a store and a prefix;
 //!   [`read_local`] and [`read_url`] do for who only reads, and make nothing.
 //! - [`keep`] and [`replace`] carry out a repair: the one thing that replaces a key.
@@ -36,7 +37,7 @@ mod quarantine;
 
 pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
 pub use effect::{carry_out, keys_per_delete};
-pub use error::store_error;
+pub use error::{ClientFailure, store_error};
 pub use figures::Figures;
 pub use identity::identity;
 pub use log::{

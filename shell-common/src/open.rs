@@ -12,10 +12,10 @@ use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreScheme};
 use sealog_core::error::Operation;
-use sealog_core::{Error, Prefix, StoreError, StoreErrorKind};
+use sealog_core::{Error, Prefix};
 use url::Url;
 
-use crate::error::store_error;
+use crate::error::{store_error, unreachable};
 use crate::local::Durable;
 
 /// Where a log is: a store and the prefix in it.
@@ -213,12 +213,8 @@ fn durable_files(
 }
 
 fn unreachable_directory(operation: Operation, directory: &FilePath, error: io::Error) -> Error {
-    let cause = Box::<dyn std::error::Error + Send + Sync>::from(error);
-    Error::Store {
-        operation,
-        key: directory.to_string_lossy().into(),
-        source: StoreError::with_cause(StoreErrorKind::Refused, cause),
-    }
+    let key = directory.to_string_lossy().into();
+    Error::Store { operation, key, source: unreachable(error) }
 }
 
 /// The log at a URL: `file:///directory` as with [`open_local`], `s3://bucket/prefix`,

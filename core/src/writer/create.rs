@@ -123,7 +123,7 @@ impl<W> Writer<W> {
                     StoreErrorKind::TimedOut => StoreErrorKind::TimedOut,
                     _ => StoreErrorKind::Transient,
                 };
-                let source = StoreError { kind, cause: cause.cause };
+                let source = StoreError { kind, ..cause };
                 Some(Error::Store { operation: Operation::Create, key, source })
             }
         };
