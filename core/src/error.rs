@@ -383,7 +383,7 @@ impl StoreError {
         struct Text(Arc<str>);
 
         let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(Text(text.into()));
-        StoreError { kind, cause: Some(cause) }
+        StoreError { kind, cause: Some(cause), advice: None }
     }
 
     /// Whether the same request may succeed if it is made again.

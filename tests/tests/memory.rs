@@ -348,6 +348,8 @@ fn a_replay_holds_no_more_than_its_budget() {
     // One that is larger than that is read in parts, here one region after the other.
     let most = most_held(OBJECT * 5 / 8);
     assert!(most <= OBJECT, "{most} B");
+}
+
 /// The most that a log keeps at once while the store hangs, and so many callers try and so many wait,
 /// each with a payload of 64 KiB.
 fn most_kept(callers: usize) -> i64 {
