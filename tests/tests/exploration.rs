@@ -126,10 +126,73 @@ const COLLECTION_FROM_THE_FIRST: Configuration = Configuration {
     ..Configuration::new("collection_from_the_first", &[2, 1])
 };
 
+/// A writer is silent for longer than what stands in its way is kept, while others open and collect
+/// what does: with two others in a long one.
+const SILENT_WRITER: Configuration = Configuration {
+    eras: 2,
+    obsoletes: 1,
+    deletes: true,
+    ..Configuration::new("silent_writer", &[1, 1])
+};
+
+/// The same with roll backs, late creates, and batches that were under way when the silence began.
+const SILENT_PIPELINE: Configuration = Configuration {
+    eras: 1,
+    failures: 1,
+    deletes: true,
+    ..Configuration::new("silent_pipeline", &[2, 0])
+};
+
+/// An opening died long ago and left a claim ahead. A slow writer comes near it, and a take-over uses
+/// it as its barrier, and collects.
+const OLD_CLAIM: Configuration = Configuration {
+    eras: 1,
+    old_claim: Some(3),
+    obsoletes: 1,
+    deletes: true,
+    ..Configuration::new("old_claim", &[3, 1])
+};
+
+/// Claims ahead of a writer that is always faster, and several at once.
+const CLAIMS_AHEAD: Configuration = Configuration {
+    rules: Rules { claims_at_once: 2, ..Rules::ALL },
+    ..Configuration::new("claims_ahead", &[2, 1])
+};
+
+/// Several holes that are claimed at once, while another instance does the same.
+const CLAIMS_AT_ONCE: Configuration = Configuration {
+    floors: 1,
+    floor_by: 2,
+    rules: Rules { claims_go_ahead: false, claims_at_once: 3, ..Rules::ALL },
+    ..Configuration::new("claims_at_once", &[1, 1, 0])
+};
+
 const FOUR_INSTANCES: Configuration = Configuration::new("four_instances", &[1, 1, 1, 1]);
 
 /// Those of `scripts/test --long`.
-const LONG: [Configuration; 14] = [
+const LONG: [Configuration; 18] = [
+    Configuration {
+        eras: 1,
+        obsoletes: 1,
+        deletes: true,
+        ..Configuration::new("silent_writer_long", &[1, 1, 0])
+    },
+    Configuration {
+        eras: 1,
+        failures: 1,
+        deletes: true,
+        ..Configuration::new("silent_pipeline_long", &[2, 0, 0])
+    },
+    Configuration {
+        eras: 2,
+        old_claim: Some(2),
+        deletes: true,
+        ..Configuration::new("old_claim_long", &[2, 1, 0])
+    },
+    Configuration {
+        rules: Rules { claims_at_once: 2, ..Rules::ALL },
+        ..Configuration::new("claims_ahead_long", &[3, 1, 0])
+    },
     Configuration { failures: 3, ..Configuration::new("two_instances_long", &[4, 3]) },
     Configuration { failures: 3, ..Configuration::new("three_instances_long", &[2, 1, 1]) },
     Configuration {
@@ -221,6 +284,11 @@ nothing_is_lost! {
     repeats: REPEATS,
     verified_store: VERIFIED_STORE,
     four_instances: FOUR_INSTANCES,
+    silent_writer: SILENT_WRITER,
+    silent_pipeline: SILENT_PIPELINE,
+    old_claim: OLD_CLAIM,
+    claims_ahead: CLAIMS_AHEAD,
+    claims_at_once: CLAIMS_AT_ONCE,
     collection: COLLECTION,
     collection_by_the_newer: COLLECTION_BY_THE_NEWER,
     collection_of_failed_batches: COLLECTION_OF_FAILED_BATCHES,
@@ -249,7 +317,7 @@ type Rule = (&'static str, fn(&mut Rules), Configuration);
 /// Each rule, and the configuration that shows that it is needed. `claim_every_hole` is missed only
 /// where listings have no order: listings in pages or of one moment do not need it, with deletes or
 /// without, in all that was explored so far.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     ("claims_link_to_themselves", |r| r.claims_link_to_themselves = false, THREE_INSTANCES),
     ("claim_before_start", |r| r.claim_before_start = false, TWO_INSTANCES),
     ("claim_every_hole", |r| r.claim_every_hole = false, LISTING_IN_ANY_ORDER),
@@ -263,6 +331,8 @@ const RULES: [Rule; 14] = [
     ("guard_after_roll_back", |r| r.guard_after_roll_back = false, FLOOR),
     ("guard_after_floor", |r| r.guard_after_floor = false, TWO_FLOORS),
     ("keep_what_stands", |r| r.keep_what_stands = false, COLLECTION_BY_THE_NEWER),
+    ("age_is_of_history_above", |r| r.age_is_of_history_above = false, OLD_CLAIM),
+    ("guard_after_silence", |r| r.guard_after_silence = false, SILENT_WRITER),
     ("confirm_corruption", |r| r.confirm_corruption = false, COLLECTION),
 ];
 
@@ -315,15 +385,6 @@ fn a_listing_in_any_order_is_not_enough() {
     assert!(violation.transcript.contains("a1 is acknowledged, a lone opening finds: nothing"));
     let in_pages = Configuration { listing: Listing::TwoPages, ..configuration };
     nothing_is_lost(&in_pages);
-}
-
-/// Rule 5 counts on `fence_retention`: a writer that was paused for longer is not fenced.
-#[test]
-fn without_retention_a_paused_writer_is_not_fenced() {
-    let retention = Duration::ZERO;
-    let configuration = Configuration { fence_retention: retention, ..COLLECTION_BY_THE_NEWER };
-    let violation = configuration.explore().violation.expect("the retention is needed");
-    assert!(violation.transcript.contains("a1 is acknowledged, a lone opening finds: b1"));
 }
 
 /// A claim, or a late create, may take the key of an object that a collection deleted between a

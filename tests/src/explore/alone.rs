@@ -11,7 +11,9 @@ use sealog_core::{
 };
 
 use super::instance::{Setup, history_of};
-use super::objects::{Objects, SetId, StoredEntry, listed_answer, read_answer, sequence_of};
+use super::objects::{
+    Objects, SetId, StoredEntry, StoredObject, Written, listed_answer, read_answer, sequence_of,
+};
 
 /// No opening that is left alone makes more steps than this.
 const ENDLESS: u32 = 500;
@@ -31,20 +33,22 @@ pub(crate) struct Alone {
 
 /// A copy of the store.
 #[derive(Clone, Debug)]
-struct Shelf(BTreeMap<u64, Bytes>);
+struct Shelf(BTreeMap<u64, (Bytes, Written)>);
 
 impl Shelf {
     fn of(objects: &Objects, store: SetId) -> Shelf {
         let members = objects.members(store);
         let members = members.iter().map(|id| objects.get(*id));
-        Shelf(members.map(|object| (object.sequence(), object.bytes.clone())).collect())
+        let stands = |object: &StoredObject| (object.bytes.clone(), object.written);
+        Shelf(members.map(|object| (object.sequence(), stands(object))).collect())
     }
 
     fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {
         match effect {
             StorageEffect::List { id, after, .. } => {
                 let from = after.as_ref().map_or(0, |key| sequence_of(key) + 1);
-                listed_answer(*id, self.0.range(from..).map(|(at, bytes)| (*at, bytes)))
+                let from = self.0.range(from..);
+                listed_answer(*id, from.map(|(at, (bytes, written))| (*at, bytes, *written)))
             }
             StorageEffect::PutObject { id, key, payload, .. } => {
                 let sequence = sequence_of(key);
@@ -53,11 +57,15 @@ impl Shelf {
                     false => Ok(()),
                 };
                 if result.is_ok() {
-                    self.0.insert(sequence, payload.to_bytes());
+                    let newest = self.0.values().map(|(_, written)| *written).max();
+                    self.0.insert(sequence, (payload.to_bytes(), newest.unwrap_or_default()));
                 }
                 StorageAnswer::CreateResult { id: *id, result }
             }
-            read => read_answer(read, self.0.get(&sequence_of(read.key()))),
+            read => {
+                let found = self.0.get(&sequence_of(read.key()));
+                read_answer(read, found.map(|(bytes, _)| bytes))
+            }
         }
     }
 }
@@ -148,7 +156,8 @@ pub(crate) fn lone_opening(
     match end {
         Some(Ok(recovered)) => {
             let writer = Writer::new(Time::ZERO, *recovered);
-            let start = shelf.0.last_key_value().and_then(|(_, bytes)| Header::decode(bytes).ok());
+            let start =
+                shelf.0.last_key_value().and_then(|(_, (bytes, _))| Header::decode(bytes).ok());
             let tip = start.and_then(|start| start.predecessor).map(|tip| tip.sequence.0);
             Ok(Alone { history: history_of(objects, &writer), tip, listings, puts })
         }

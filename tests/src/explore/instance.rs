@@ -17,7 +17,7 @@ use sealog_core::{EntryId, Identity, Opening, Options, Time, Writer};
 
 use super::fingerprint::Fingerprint;
 use super::meeting::meet;
-use super::objects::{ObjectId, Objects, REGION, SetId, StoredEntry, Tag, prefix};
+use super::objects::{ERA, ObjectId, Objects, REGION, SetId, StoredEntry, Tag, prefix};
 use super::transcript::Transcript;
 
 /// What the writers of a configuration have in common.
@@ -84,7 +84,7 @@ pub(crate) struct Instance {
     /// What was sure to be seen by the listing that its opening made last; only where reads that
     /// follow it are steps of their own.
     pub(crate) looked: Option<SetId>,
-    /// Its clock. It moves only when a tick is handed in.
+    /// Its clock. It moves when a tick is handed in, and with the eras.
     pub(crate) now: Time,
 }
 
@@ -256,10 +256,11 @@ impl Instance {
 
     /// Whether a writer waits for a tick that decides something. What is due much later is there to
     /// tell the operator of a slow store.
-    pub(crate) fn wants_tick(&self) -> bool {
+    pub(crate) fn wants_tick(&self, era: u8) -> bool {
+        let now = self.now.max(Time::ZERO.after(ERA * u32::from(era)));
         match &self.phase {
             Phase::Writing(writer) => {
-                writer.next_tick().is_some_and(|due| due <= self.now.after(Duration::from_secs(1)))
+                writer.next_tick().is_some_and(|due| due <= now.after(Duration::from_secs(1)))
             }
             _ => false,
         }
@@ -287,9 +288,10 @@ impl Instance {
         setup: &Setup,
         objects: &mut Objects,
         happening: Happening,
+        era: u8,
         transcript: &mut Transcript,
     ) -> Happened {
-        meet(self, setup, objects, happening, transcript)
+        meet(self, setup, objects, happening, era, transcript)
     }
 }
 

@@ -13,7 +13,7 @@ use super::instance::{
     history_of, tags,
 };
 use super::objects::{
-    ObjectId, Objects, REGION, Tag, key_of, listed_answer, read_answer, sequence_of,
+    ERA, ObjectId, Objects, REGION, Tag, key_of, listed_answer, read_answer, sequence_of,
 };
 use super::transcript::Transcript;
 
@@ -30,10 +30,16 @@ pub(crate) fn meet(
     setup: &Setup,
     objects: &mut Objects,
     happening: Happening,
+    era: u8,
     transcript: &mut Transcript,
 ) -> Happened {
+    let mut instance = instance.clone();
+    // An instance that does nothing any more has no time.
+    if !matches!(instance.phase, Phase::Ended(_)) {
+        instance.now = instance.now.max(Time::ZERO.after(ERA * u32::from(era)));
+    }
     let mut meeting = Meeting {
-        instance: instance.clone(),
+        instance,
         setup,
         objects,
         transcript,
@@ -208,7 +214,9 @@ impl Meeting<'_> {
                     None => format!("lists: {text}"),
                 });
                 let objects = members.iter().map(|id| self.objects.get(*id));
-                listed_answer(id, objects.map(|object| (object.sequence(), &object.bytes)))
+                let shown =
+                    objects.map(|object| (object.sequence(), &object.bytes, object.written));
+                listed_answer(id, shown)
             }
             (What::List { .. }, Reply::Failed) => {
                 self.say(|_| "cannot list".into());
@@ -333,13 +341,16 @@ impl Meeting<'_> {
     }
 
     fn opened(&mut self, recovered: Recovered) {
-        let writer = Writer::new(Time::ZERO, recovered);
+        // Within an era its clock begins anew, so that how long an opening took tells no states apart.
+        let eras = self.instance.now.as_nanos() / ERA.as_nanos() as u64;
+        let now = Time::ZERO.after(ERA * eras as u32);
+        let writer = Writer::new(now, recovered);
         let (epoch, history) = (writer.epoch().0, history_of(self.objects, &writer));
         let tags = tags(&history);
         self.say(|_| format!("is open at epoch {epoch}, with {tags}"));
         self.instance.told.opened = Some(Opened { epoch, history });
         self.instance.looked = None;
-        self.instance.now = Time::ZERO;
+        self.instance.now = now;
         self.instance.phase = Phase::Writing(Box::new(writer));
     }
 

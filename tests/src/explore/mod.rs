@@ -26,8 +26,10 @@ mod world;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sealog_core::Options;
+use bytes::Bytes;
+use sealog_core::format::{Header, ObjectEncoder, WriterRecord};
 use sealog_core::rules::Rules;
+use sealog_core::{EntryId, Epoch, Link, ObjectSeq, Options, RegionId};
 
 pub use search::Violation;
 pub use steps::Listing;
@@ -68,8 +70,10 @@ pub struct Configuration {
     pub deletes: bool,
     /// Whether an idle writer puts an object that carries its boundary.
     pub carriers: bool,
-    /// `fence_retention`. All objects are of the same age, so this is all or nothing.
-    pub fence_retention: Duration,
+    /// How often more time than `fence_retention` passes, for the store and for everybody.
+    pub eras: u8,
+    /// The claim of an opening that died, at this sequence, before anything else happens.
+    pub old_claim: Option<u64>,
     /// Which instance dies at the end of its opening. Everywhere an instance may stop at any time
     /// for good; this one does no more than open, so that there are fewer states.
     pub dies_opening: Option<usize>,
@@ -97,7 +101,8 @@ impl Configuration {
             obsoletes: 0,
             deletes: false,
             carriers: false,
-            fence_retention: Duration::MAX,
+            eras: 0,
+            old_claim: None,
             dies_opening: None,
             retry_for: Duration::ZERO,
             verify_store: false,
@@ -120,7 +125,7 @@ impl Configuration {
                 verify_store: self.verify_store,
                 max_deletes_in_flight: 1024,
                 reclaim_interval: Duration::from_secs(u64::from(self.carriers)),
-                fence_retention: self.fence_retention,
+                fence_retention: Duration::from_secs(60),
                 ..Options::default()
             },
             rules: self.rules,
@@ -129,12 +134,17 @@ impl Configuration {
             deletes: self.deletes,
             carriers: self.carriers,
         };
-        let Configuration { failures, lists, listing, floors, floor_by, obsoletes, .. } = *self;
-        let allowance = Allowance { failures, lists, listing, floors, floor_by, obsoletes };
+        let Configuration { failures, lists, listing, floors, floor_by, obsoletes, eras, .. } =
+            *self;
+        let allowance = Allowance { failures, lists, listing, floors, floor_by, obsoletes, eras };
         let mut world = World::new(setup, allowance);
         let mut first = world.first(self.appends);
         if self.preopened {
             first = opened(&mut world, first);
+        }
+        if let Some(sequence) = self.old_claim {
+            let claim = world.objects.intern(claim(sequence));
+            first.store = world.objects.with(first.store, claim);
         }
         (world, first)
     }
@@ -167,6 +177,19 @@ impl Configuration {
 #[cfg(test)]
 fn opened_world() -> (World, State) {
     Configuration::new("a writer", &[1]).world()
+}
+
+/// The claim of an opening that is gone.
+fn claim(sequence: u64) -> Bytes {
+    let sequence = ObjectSeq(sequence);
+    let itself = Link { sequence, epoch: Epoch::claimed_at(sequence) };
+    let header =
+        Header { sequence, epoch: itself.epoch, predecessor: Some(itself), boundary: ObjectSeq(0) };
+    let record =
+        WriterRecord { nonce: [0; 16], opened_at_millis: 0, max_in_flight: 2, name: "Z".into() };
+    let mut object = ObjectEncoder::new();
+    object.push(RegionId::WRITER, EntryId(sequence.0 << 20 | 1), &record.encode());
+    object.finish(&header).0.to_bytes()
 }
 
 /// The state after the first instance opened, alone.

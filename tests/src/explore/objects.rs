@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -15,8 +16,36 @@ use sealog_core::{
 /// The region that all appends go to.
 pub(crate) const REGION: RegionId = RegionId(1);
 
-/// The number of an object. Objects with the same bytes have the same number.
+/// The number of an object. Objects with the same bytes that were written at the same time have the
+/// same number.
 pub(crate) type ObjectId = u32;
+
+/// When an object was written, as far as the store's times tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Written {
+    /// How often more time than `fence_retention` had passed.
+    pub(crate) era: u8,
+    /// How many writings of the same bytes came before this one, without an answer: each has a time
+    /// of its own.
+    pub(crate) landing: u8,
+}
+
+/// So much time passes from one era to the next. It is more than the `fence_retention` of those
+/// configurations in which any passes.
+pub(crate) const ERA: Duration = Duration::from_secs(61);
+
+/// A put without an answer takes effect so often at most where objects are deleted.
+pub(crate) const LANDINGS: u8 = 3;
+
+impl Written {
+    pub(crate) fn in_era(era: u8) -> Written {
+        Written { era, landing: 0 }
+    }
+
+    pub(crate) fn millis(self) -> u64 {
+        u64::from(self.era) * ERA.as_millis() as u64 + u64::from(self.landing)
+    }
+}
 
 /// The number of a set of objects.
 pub(crate) type SetId = u32;
@@ -77,6 +106,7 @@ pub(crate) struct StoredEntry {
 pub(crate) struct StoredObject {
     pub(crate) header: Header,
     pub(crate) bytes: Bytes,
+    pub(crate) written: Written,
     metas: Vec<SegmentMeta>,
     pub(crate) entries: Vec<StoredEntry>,
     writer: Option<Arc<str>>,
@@ -87,7 +117,7 @@ impl StoredObject {
         self.header.sequence.0
     }
 
-    fn decode(bytes: Bytes) -> StoredObject {
+    fn decode(bytes: Bytes, written: Written) -> StoredObject {
         let object = Object::decode(&bytes).expect("machines make sound objects");
         let epoch = object.header.epoch.0;
         let writer = match object.reserved(RegionId::WRITER) {
@@ -106,6 +136,7 @@ impl StoredObject {
             metas: object.segments.iter().map(|(meta, _)| *meta).collect(),
             writer,
             bytes,
+            written,
         }
     }
 }
@@ -140,7 +171,7 @@ impl fmt::Display for StoredObject {
 #[derive(Debug)]
 pub(crate) struct Objects {
     objects: Vec<StoredObject>,
-    by_bytes: HashMap<Bytes, ObjectId>,
+    by_bytes: HashMap<(Bytes, Written), ObjectId>,
     by_link: FxHashMap<Link, Vec<ObjectId>>,
     /// Each in ascending order of sequences, then of numbers.
     sets: Vec<Arc<[ObjectId]>>,
@@ -159,15 +190,26 @@ impl Objects {
         }
     }
 
+    /// The object with these bytes that nobody has written yet.
     pub(crate) fn intern(&mut self, bytes: Bytes) -> ObjectId {
-        if let Some(id) = self.by_bytes.get(&bytes) {
+        self.intern_written(bytes, Written::default())
+    }
+
+    /// The object as it stands in the store once it is written now.
+    pub(crate) fn written(&mut self, id: ObjectId, written: Written) -> ObjectId {
+        self.intern_written(self.get(id).bytes.clone(), written)
+    }
+
+    fn intern_written(&mut self, bytes: Bytes, written: Written) -> ObjectId {
+        let by = (bytes, written);
+        if let Some(id) = self.by_bytes.get(&by) {
             return *id;
         }
         let id = self.objects.len() as ObjectId;
-        let object = StoredObject::decode(bytes.clone());
+        let object = StoredObject::decode(by.0.clone(), written);
         self.by_link.entry(object.header.link()).or_default().push(id);
         self.objects.push(object);
-        self.by_bytes.insert(bytes, id);
+        self.by_bytes.insert(by, id);
         id
     }
 
@@ -268,12 +310,12 @@ pub(crate) fn read_answer(effect: &StorageEffect, object: Option<&Bytes>) -> Sto
 /// The answer to a listing.
 pub(crate) fn listed_answer<'a>(
     id: RequestId,
-    objects: impl Iterator<Item = (u64, &'a Bytes)>,
+    objects: impl Iterator<Item = (u64, &'a Bytes, Written)>,
 ) -> StorageAnswer {
-    let listed = |(sequence, bytes): (u64, &Bytes)| Listed {
+    let listed = |(sequence, bytes, written): (u64, &Bytes, Written)| Listed {
         key: key_of(sequence),
         size: bytes.len() as u64,
-        modified_millis: 0,
+        modified_millis: written.millis(),
     };
     StorageAnswer::Listed { id, result: Ok(objects.map(listed).collect()) }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Allowance {
     pub(crate) floor_by: u64,
     /// How often a writer is told that all it knows is obsolete.
     pub(crate) obsoletes: u8,
+    /// How often more time than `fence_retention` passes, for the store and everybody.
+    pub(crate) eras: u8,
 }
 
 /// What a listing that is no snapshot shows of what came or went while it was read. What was there
@@ -49,8 +51,8 @@ pub enum Listing {
 /// - An instance that crashes is one that no step is taken for any more. What it had asked for
 ///   stays, and can happen or not.
 /// - Of requests without an answer, puts of the same object count as one, and so do deletes of the
-///   same key. To make up for that, each may take effect any number of times where objects are
-///   deleted. (Elsewhere it can at most once.)
+///   same key. To make up for that, each delete may take effect any number of times, and each put
+///   up to three times where objects are deleted. (Elsewhere it can at most once.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// To this instance.
@@ -59,6 +61,8 @@ pub(crate) enum Step {
     Late(ObjectId),
     /// One of the late deletes takes effect, on what is at this sequence now.
     LateDelete(u64),
+    /// More time than `fence_retention` passes.
+    TimePasses,
 }
 
 /// What happens to one instance. Numbers are places among the requests that it asked.
@@ -122,7 +126,7 @@ impl World {
                     if state.spent.obsoletes < self.allowance.obsoletes && instance.can_obsolete() {
                         add(Move::Obsolete);
                     }
-                    if instance.wants_tick() {
+                    if instance.wants_tick(state.era) {
                         add(Move::Tick);
                     }
                     self.writer_steps(state, instance, add);
@@ -136,6 +140,9 @@ impl World {
         steps.extend(late.iter().filter(free).map(|object| Step::Late(*object)));
         let there = |sequence: &u64| self.objects.at(state.store, *sequence).is_some();
         steps.extend(state.late_deletes.iter().filter(there).map(Step::LateDelete));
+        if state.era < self.allowance.eras {
+            steps.push(Step::TimePasses);
+        }
     }
 
     fn opening_steps(&self, state: &State, instance: &Instance, mut add: impl FnMut(Move)) {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::checks::knows_what_was_acknowledged;
 use super::instance::{Begun, Happening, Instance, Keys, Reply, Setup, What};
-use super::objects::{NOTHING, ObjectId, Objects, SetId};
+use super::objects::{LANDINGS, NOTHING, ObjectId, Objects, SetId, Written};
 use super::steps::{Allowance, Move, Step};
 use super::transcript::Transcript;
 
@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) late_deletes: Keys,
     pub(crate) instances: [InstanceId; MOST],
     pub(crate) spent: Spent,
+    /// How often more time than `fence_retention` has passed.
+    pub(crate) era: u8,
 }
 
 /// How much of the allowance for faults is used up.
@@ -55,7 +57,7 @@ pub(crate) struct World {
     pub(crate) objects: Objects,
     instances: Vec<Instance>,
     by_fingerprint: FxHashMap<u128, InstanceId>,
-    met: FxHashMap<(InstanceId, Happening), Met>,
+    met: FxHashMap<(InstanceId, Happening, u8), Met>,
     violations: Vec<String>,
 }
 
@@ -79,7 +81,7 @@ impl World {
             instances[who] = self.intern(Instance::new(who, *appends));
         }
         let (late_deletes, spent) = (Keys::default(), Spent::default());
-        State { store: NOTHING, late: NOTHING, late_deletes, instances, spent }
+        State { store: NOTHING, late: NOTHING, late_deletes, instances, spent, era: 0 }
     }
 
     /// How many different instances were met, and how many pairs of one and an event.
@@ -135,7 +137,23 @@ impl World {
                     let object = self.objects.get(object);
                     transcript.line(format!("store: late, {object} is created"));
                 }
-                next.store = self.objects.with(state.store, object);
+                let landing = self.objects.get(object).written.landing + 1;
+                let written = Written { era: state.era, landing };
+                let landed = self.objects.written(object, written);
+                next.store = self.objects.with(state.store, landed);
+                if self.setup.deletes {
+                    // The next time it takes effect, it is written later.
+                    let others = self.objects.members(state.late);
+                    let others = others.iter().copied().filter(|late| *late != object);
+                    let again = Written { era: 0, landing };
+                    let again = (landing < LANDINGS).then(|| self.objects.written(object, again));
+                    let late: Vec<ObjectId> = others.chain(again).collect();
+                    next.late = self.objects.set_of(late);
+                }
+            }
+            Step::TimePasses => {
+                next.era += 1;
+                transcript.line("more time passes than what stands in the way is kept".into());
             }
             Step::LateDelete(sequence) => {
                 next.store = self.delete(state.store, sequence, "late, ", transcript);
@@ -240,6 +258,7 @@ impl World {
                 if transcript.is_written() {
                     transcript.line(format!("store: {} is created", self.objects.get(object)));
                 }
+                let object = self.objects.written(object, Written::in_era(next.era));
                 next.store = self.objects.with(next.store, object);
             }
             What::Delete { sequence, .. } => {
@@ -314,7 +333,7 @@ impl World {
         let mut violation = 0;
         let mut happening = Some(happening);
         while let Some(happens) = happening {
-            let met = self.meet(next.instances[who], happens, transcript);
+            let met = self.meet(next.instances[who], happens, next.era, transcript);
             next.instances[who] = met.instance;
             if met.late != NOTHING {
                 let late = self.objects.members(met.late);
@@ -343,14 +362,20 @@ impl World {
         })
     }
 
-    fn meet(&mut self, id: InstanceId, happening: Happening, transcript: &mut Transcript) -> Met {
+    fn meet(
+        &mut self,
+        id: InstanceId,
+        happening: Happening,
+        era: u8,
+        transcript: &mut Transcript,
+    ) -> Met {
         if !transcript.is_written()
-            && let Some(met) = self.met.get(&(id, happening))
+            && let Some(met) = self.met.get(&(id, happening, era))
         {
             return *met;
         }
         let instance = &self.instances[id as usize];
-        let happened = instance.meet(&self.setup, &mut self.objects, happening, transcript);
+        let happened = instance.meet(&self.setup, &mut self.objects, happening, era, transcript);
         let violation = happened.violation.map_or(0, |violation| {
             self.violations.push(violation);
             self.violations.len() as u32
@@ -358,7 +383,7 @@ impl World {
         let late = self.objects.set_of(happened.late);
         let late_deletes = happened.late_deletes;
         let met = Met { instance: self.intern(happened.instance), late, late_deletes, violation };
-        self.met.insert((id, happening), met);
+        self.met.insert((id, happening, era), met);
         met
     }
 
