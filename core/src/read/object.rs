@@ -1,5 +1,6 @@
 //! Reading what is wanted of one object (DESIGN.md section 8).
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -67,7 +68,7 @@ const GAP: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 enum State {
-    Fetching(RangeRead),
+    Fetching(Box<RangeRead>),
     Asking,
     Done,
 }
@@ -202,7 +203,7 @@ impl ObjectRead {
             let (key, range) = (self.key.clone(), span.range.clone());
             let (time_limit, retry_for) = (self.time_limit, self.retry_for);
             let fetch = RangeRead::numbered(self.next_id, key, range, time_limit, retry_for);
-            self.state = State::Fetching(fetch);
+            self.state = State::Fetching(Box::new(fetch));
         } else if let Some(segment) = self.segments.iter().find(failed) {
             let segment = SegmentRef { object: self.object, region: segment.wanted.meta.region };
             self.state = State::Asking;

@@ -13,8 +13,6 @@ use sealog_blocking::{
 
 use crate::{A, PREFIX};
 
-const LIMIT: Duration = Duration::from_secs(30);
-
 fn log_in(store: &Arc<InMemory>) {
     let options = Options { flush_interval: Duration::ZERO, ..Options::default() };
     let wal = Wal::open(store.clone(), PREFIX, options).unwrap();

@@ -1,4 +1,5 @@
 use alloc::vec;
+use core::slice::from_ref;
 
 use super::*;
 use crate::format::SegmentMeta;
@@ -32,7 +33,7 @@ fn object(ranges: &[Range<u64>]) -> PlannedObject {
 
 /// One that weighs so much: its one entry takes something besides its bytes.
 fn weighing(weight: u64) -> PlannedObject {
-    let planned = object(&[0..weight - size_of::<Entry>() as u64]);
+    let planned = object(from_ref(&(0..weight - size_of::<Entry>() as u64)));
     assert_eq!(planned.weight(), weight);
     planned
 }
@@ -74,7 +75,7 @@ fn a_weight_is_what_is_fetched_and_what_entries_take() {
     let entry = size_of::<Entry>() as u64;
     assert_eq!(entry, 40, "as the option says");
     for (ranges, fetched) in [
-        (&[54..154][..], 100),
+        (from_ref(&(54..154)), 100),
         // Little lies between, or at least half is wanted.
         (&[54..154, 500..600], 546),
         (&[0..10 * MIB, 15 * MIB..16 * MIB], 16 * MIB),
@@ -85,7 +86,7 @@ fn a_weight_is_what_is_fetched_and_what_entries_take() {
         assert_eq!(object(ranges).weight(), expected, "{ranges:?}");
     }
     // Of a count that cannot be true, nothing more is believed than fits.
-    let mut planned = object(&[54..54 + 12 * 10]);
+    let mut planned = object(from_ref(&(54..54 + 12 * 10)));
     planned.segments[0].meta.count = u32::MAX;
     assert_eq!(planned.weight(), 120 + 10 * entry);
 }

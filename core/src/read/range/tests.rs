@@ -196,7 +196,8 @@ fn a_success_of_another_fetch_of_the_read_moves_the_limit() {
     let patience = Duration::from_millis(1_000);
     let mut read = Fetching::new(0..1, patience, &progress);
     let mut other = Fetching::new(5..6, patience, &progress);
-    (read.said(), other.said());
+    read.said();
+    other.said();
     assert_eq!(read.fails(0, Transient), "wait until 100");
     assert_eq!(read.tick(100), "fetch 0..1");
     assert_eq!(read.fails(900, Transient), "wait until 1000", "and not until 1100");
@@ -209,7 +210,8 @@ fn a_success_of_another_fetch_of_the_read_moves_the_limit() {
     let (progress, elsewhere) = (Cell::default(), Cell::default());
     let mut read = Fetching::new(0..1, patience, &progress);
     let mut other = Fetching::new(5..6, patience, &elsewhere);
-    (read.said(), other.said());
+    read.said();
+    other.said();
     read.fails(0, Transient);
     read.tick(100);
     read.fails(900, Transient);
