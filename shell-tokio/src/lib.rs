@@ -56,7 +56,9 @@
 //! Callers are held back while the log cannot take more: their appends wait in the order in which
 //! they were submitted, and everything else (reads, [`stop`](Wal::stop),
 //! [`wait_durable`](Wal::wait_durable), [`obsolete`](Wal::obsolete), figures) is answered
-//! meanwhile. How much is waiting is bounded by how much callers submit.
+//! meanwhile. How much waits is bounded by [`Options::max_queued_bytes`]: beyond it
+//! [`append`](Wal::append) waits in line, by turns, and [`try_submit`](Wal::try_submit) fails with
+//! [`Error::Overloaded`]. [`submit`](Wal::submit) takes any number, at the caller's own risk.
 //!
 //! One writer at a time has a log. A later opening of the same prefix takes it over, and the
 //! earlier one gets [`Error::Fenced`] at its next object. A [`Reader`] reads it beside whoever

@@ -108,8 +108,10 @@ pub(super) fn a_store_that_hangs_fills_the_log_and_no_more<L: Log>() {
 /// Fills a log while its creates hang, lets some more wait in line, ends that somehow, and gives back
 /// the errors of those who had no place.
 fn errors<L: Log>(stage: &Stage, log: &L, end: impl FnOnce()) -> Vec<Error> {
+    let puts = stage.count(Asked::Put);
     let taken = fill(log);
     let queued = taken.len();
+    stage.wait_for(Asked::Put, puts + 1);
     thread::scope(|scope| {
         let waits: Vec<_> = (0..4).map(|n| scope.spawn(move || log.append(B, entry(n)))).collect();
         end();

@@ -8,7 +8,8 @@ use super::{LAST, enqueued};
 use crate::matrix::Failure::{Forbidden, Reset, Status};
 use crate::matrix::How::{Fails, Well};
 use crate::matrix::Step::{
-    Append, Back, Delete, List, Obsolete, Pass, Put, Release, Stop, Stored, Times, UnderWay,
+    Append, Back, Delete, List, Obsolete, Pass, Put, Release, ReleaseAll, Stop, Stored, Times,
+    UnderWay,
 };
 use crate::matrix::{FAILS, NOTHING, Row, Step};
 
@@ -70,6 +71,54 @@ const ONE: Row = Row {
         ("indexed objects", 1),
         ("indexed bytes", 90),
         ("reclaim boundary", 4),
+    ],
+    ..NOTHING
+};
+
+const OF_A_RECORD: Row = Row {
+    name: "an idle log makes a carrier for a release record, and the region is free again",
+    covers: &["carrier: created"],
+    steps: &[
+        Append(1, "a"),
+        Put(3, Well),
+        ReleaseAll(1),
+        Put(4, Well),
+        Append(1, "refused"),
+        Pass(59_999),
+        UnderWay(0),
+        Pass(1),
+        Put(5, Well),
+        UnderWay(2),
+        Delete(&[3], Well),
+        Delete(&[4], Well),
+        Pass(600_000),
+        UnderWay(0),
+        Append(1, "b"),
+        Put(6, Well),
+        Delete(&[5], Well),
+        Stored(&[0, 1, 2, 6]),
+    ],
+    answers: &["1: 3/1", "2: ok", "3: Released, final, not written", "4: 6/1"],
+    then: "goes to 7",
+    reads: &[(1, &["b"])],
+    recovers: &[(1, &["b"])],
+    figures: &[
+        ("acknowledged appends", 2),
+        ("appended bytes", 2),
+        ("appended entries", 2),
+        ("appends", 2),
+        ("created objects", 4),
+        ("deleted objects", 3),
+        ("indexed bytes", 163),
+        ("indexed objects", 1),
+        ("object bytes", 599),
+        ("object entries", 2),
+        ("objects with entries", 4),
+        ("reclaim boundary", 3),
+        ("rejected appends", 1),
+        ("release records", 1),
+        ("sealed to durable", 4),
+        ("sized objects", 4),
     ],
     ..NOTHING
 };
@@ -224,6 +273,8 @@ pub(super) const ROWS: &[Row] = &[
         ..NOTHING
     },
     ONE,
+    OF_A_RECORD,
+    enqueued("enqueued: an idle log makes a carrier for a release record", OF_A_RECORD),
     enqueued("enqueued: an idle log makes one carrier", ONE),
     TRANSIENT,
     enqueued("enqueued: a carrier is repeated", TRANSIENT),
