@@ -38,6 +38,8 @@ pub(super) struct Start {
     size: u64,
     segments: Vec<SegmentMeta>,
     put: Request,
+    /// Nothing was put at its key before of which it is not known what came.
+    is_first: bool,
     /// How the put was answered last.
     answer: Result<(), StoreError>,
     /// What stands at the key was read whole once, and did not decode.
@@ -58,6 +60,8 @@ enum Standing {
     Refused(StoreError),
     /// No WAL object, or not one of this key.
     Foreign(DecodeError),
+    /// An object of this later version of the format.
+    Newer(u16),
     /// An object of an earlier epoch.
     Earlier(Epoch),
     /// Another opening's claim, with its epoch.
@@ -92,6 +96,7 @@ enum Decision {
     /// Another opening has the prefix, and going on would take it over.
     Contended(Epoch, Option<Arc<str>>),
     Corrupted(DecodeError),
+    NewerFormat(u16),
     /// The store has no conditional create.
     UnsafeStore,
     PutRefused(StoreError),
@@ -114,6 +119,7 @@ fn decide(ours: Epoch, put: &Result<(), StoreError>, standing: Option<Standing>)
             Standing::Absent | Standing::Unread => Decision::Repeat,
             Standing::Refused(error) => Decision::ReadRefused(error),
             Standing::Foreign(error) => Decision::Corrupted(error),
+            Standing::Newer(version) => Decision::NewerFormat(version),
             Standing::Earlier(epoch) | Standing::Claim(epoch) => Decision::StartAgain(epoch),
             Standing::OurEpoch { size } => Decision::ReadWhole { size },
             Standing::Ours => Decision::Opened,
@@ -129,10 +135,10 @@ impl Opening {
         let Some(sequence) = recovery.next_sequence else {
             return self.exhausted();
         };
-        self.own.put.insert(sequence);
+        let is_first = self.own.put.insert(sequence);
         let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
-        let start = Start::new(recovery, sequence, key, record);
+        let start = Start { is_first, ..Start::new(recovery, sequence, key, record) };
         self.requests.push(start.put.clone());
         self.phase = Phase::Starting(Box::new(start));
     }
@@ -276,12 +282,18 @@ impl Opening {
             Decision::Contended(epoch, writer) => {
                 self.fail(Error::Contended { key, epoch, writer });
             }
-            Decision::Corrupted(error) => self.fail(Error::corrupted(key, error)),
+            Decision::Corrupted(error) => {
+                // What stands there is none of ours, and there was no other attempt.
+                if start.answered_exists() && start.is_only_attempt() {
+                    self.own.put.remove(&start.header.sequence);
+                }
+                self.fail(Error::corrupted(key, error));
+            }
+            Decision::NewerFormat(version) => self.fail(Error::NewerFormat { key, version }),
             Decision::UnsafeStore => self.fail(Error::UnsafeStore { key }),
             Decision::PutRefused(error) => {
-                let sequence = start.header.sequence;
-                if !start.put.repeated {
-                    self.own.put.remove(&sequence);
+                if start.is_only_attempt() {
+                    self.own.put.remove(&start.header.sequence);
                 }
                 let error = start.put.failed(error);
                 self.fail(error);
@@ -297,6 +309,7 @@ impl Opening {
         let Phase::Starting(start) = core::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
         };
+        self.own.started.insert(start.header.sequence);
         if self.options.verify_store {
             self.requests.push(start.check());
             self.phase = Phase::Checking(start);
@@ -410,15 +423,12 @@ impl Start {
             size: payload.len(),
             segments,
             put: Request::new(Purpose::Start, key, Ask::Put(payload)),
+            is_first: true,
             answer: Ok(()),
             reread: false,
             reread_back: false,
             checks: 0,
         }
-    }
-
-    pub(super) fn key(&self) -> Key {
-        self.put.key.clone()
     }
 
     /// What the start object links to.
@@ -433,6 +443,14 @@ impl Start {
     /// Whether this is the start object, or was there before it.
     pub(super) fn knows(&self, sequence: ObjectSeq) -> bool {
         sequence == self.header.sequence || self.recovery.listed.contains(&sequence)
+    }
+
+    fn is_only_attempt(&self) -> bool {
+        self.is_first && !self.put.repeated
+    }
+
+    fn answered_exists(&self) -> bool {
+        matches!(&self.answer, Err(error) if error.kind == StoreErrorKind::Exists)
     }
 
     fn ask(&self, ask: Ask) -> Request {
@@ -469,6 +487,9 @@ impl Start {
         let size = found.size;
         if !found.is_whole() {
             return Standing::Unread;
+        }
+        if let Some(version) = Header::later_version(&found.header) {
+            return Standing::Newer(version);
         }
         let ours = self.header.link();
         let found = match found.header_at(ours.sequence) {
@@ -552,6 +573,7 @@ mod tests {
             (Some(Standing::Unread), "Repeat"),
             (Some(Standing::Refused(refused())), "ReadRefused"),
             (Some(Standing::Foreign(error(Part::Header))), "Corrupted"),
+            (Some(Standing::Newer(2)), "NewerFormat(2)"),
             (Some(Standing::Earlier(Epoch(6))), "StartAgain(Epoch(6))"),
             (Some(Standing::Claim(Epoch(7))), "StartAgain(Epoch(7))"),
             (Some(Standing::OurEpoch { size: 200 }), "ReadWhole { size: 200 }"),
