@@ -279,10 +279,7 @@ impl<T: Steps> Opening<T> {
         let Some(request) = self.requests.take(&answer) else {
             return;
         };
-        // Reads that only tell what became of a put are no progress: they succeed as often as the put
-        // is repeated.
-        let is_progress = !matches!(self.phase, Phase::Starting(_) | Phase::Rereading(_));
-        if is_progress && answer.succeeded() {
+        if self.is_progress(&answer) {
             self.last_success = self.now;
         }
         match (&self.phase, answer) {
@@ -297,6 +294,20 @@ impl<T: Steps> Opening<T> {
                 }
             }
             (_, answer) => T::answered(self, request, answer),
+        }
+    }
+
+    /// Whether an answer is one that `open_timeout` counts from.
+    fn is_progress(&self, answer: &StorageAnswer) -> bool {
+        match (&self.phase, answer) {
+            // The check is to be answered so.
+            (Phase::Checking(_), StorageAnswer::CreateResult { result: Err(error), .. }) => {
+                error.kind == StoreErrorKind::Exists
+            }
+            (_, StorageAnswer::CreateResult { result, .. }) => result.is_ok(),
+            // Reads that only tell what became of a put succeed as often as the put is repeated.
+            (Phase::Starting(_) | Phase::Rereading(_), _) => false,
+            (_, answer) => answer.succeeded(),
         }
     }
 

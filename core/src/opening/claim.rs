@@ -37,11 +37,18 @@ pub(super) struct Claims {
     tip: Option<Link>,
     /// Not asked for yet, ascending.
     waiting: VecDeque<Range<u64>>,
-    under_way: BTreeMap<ObjectSeq, Header>,
+    under_way: BTreeMap<ObjectSeq, UnderWay>,
     /// How many were created.
     created: u64,
     /// Where something stood already.
     lost: Option<ObjectSeq>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    header: Header,
+    /// No earlier round put a claim there of which it is not known what came.
+    is_first: bool,
 }
 
 /// What came before the claims of a round, and comes after them.
@@ -209,8 +216,8 @@ impl Opening {
         let key = self.prefix.object_key(sequence);
         let put = Ask::Put(encode(&header, &record).0);
         let request = Request::new(Purpose::Claim(sequence), key, put);
-        self.own.put.insert(sequence);
-        claims.under_way.insert(sequence, header);
+        let is_first = self.own.put.insert(sequence);
+        claims.under_way.insert(sequence, UnderWay { header, is_first });
         match self.own.claims.phantoms.get_mut(&sequence) {
             Some(backoff) => {
                 let due = self.now.after(backoff.next());
@@ -229,16 +236,18 @@ impl Opening {
         match answer {
             Ok(()) => {
                 claims.created += 1;
-                let header = claims.under_way.remove(&sequence);
-                self.claim_created(header);
+                let put = claims.under_way.remove(&sequence);
+                self.claim_created(put.map(|put| put.header));
             }
             Err(failure) if failure.kind == StoreErrorKind::Exists => {
-                claims.under_way.remove(&sequence);
+                let put = claims.under_way.remove(&sequence);
                 self.own.claims.phantoms.entry(sequence).or_insert_with(Backoff::new);
                 // It may be our own, whose answer was lost: the next listing tells.
                 if !request.repeated {
-                    self.own.put.remove(&sequence);
                     claims.lost.get_or_insert(sequence);
+                    if put.is_some_and(|put| put.is_first) {
+                        self.own.put.remove(&sequence);
+                    }
                 }
             }
             Err(failure) if failure.kind == StoreErrorKind::NotSupported => {
@@ -250,7 +259,8 @@ impl Opening {
                 return self.try_later(request, delay, failure);
             }
             Err(failure) => {
-                if !request.repeated {
+                let is_first = claims.under_way.get(&sequence).is_some_and(|put| put.is_first);
+                if !request.repeated && is_first {
                     self.own.put.remove(&sequence);
                 }
                 return self.fail(request.failed(failure));

@@ -9,7 +9,6 @@ use super::start::Start;
 use super::{Listing, Opening, Phase, unsettled};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
-use crate::key::Key;
 use crate::listing::Round;
 use crate::types::{Epoch, ObjectSeq, Time};
 
@@ -27,8 +26,9 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn start_key(&self) -> Key {
-        self.start.key()
+    /// Where what it looks at begins.
+    pub(super) fn above(&self) -> ObjectSeq {
+        self.start.tip().map_or(ObjectSeq::ZERO, |tip| tip.sequence.next())
     }
 
     pub(super) fn into_start(self) -> Start {
@@ -77,9 +77,8 @@ impl Opening {
             return self.disbelieve(key);
         }
         let Phase::Looking(look) = &mut self.phase else { return };
-        let start = &look.start;
+        let (start, above) = (&look.start, look.above());
         // The store may ignore from where on it was to list.
-        let above = start.tip().map_or(ObjectSeq::ZERO, |tip| tip.sequence.next());
         let new = objects
             .into_keys()
             .filter(|sequence| *sequence >= above && !start.knows(*sequence))

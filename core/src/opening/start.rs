@@ -40,6 +40,8 @@ pub(super) struct Start {
     put: Request,
     /// When the put was handed out first.
     first_put: Time,
+    /// Nothing was put at its key before of which it is not known what came.
+    is_first: bool,
     /// How the put was answered last.
     answer: Result<(), StoreError>,
     /// What stands at the key was read whole once, and did not decode.
@@ -60,6 +62,8 @@ enum Standing {
     Refused(StoreError),
     /// No WAL object, or not one of this key.
     Foreign(DecodeError),
+    /// An object of this later version of the format.
+    Newer(u16),
     /// An object of an earlier epoch.
     Earlier(Epoch),
     /// Another opening's claim, with its epoch.
@@ -94,6 +98,7 @@ enum Decision {
     /// Another opening has the prefix, and going on would take it over.
     Contended(Epoch, Option<Arc<str>>),
     Corrupted(DecodeError),
+    NewerFormat(u16),
     /// The store has no conditional create.
     UnsafeStore,
     PutRefused(StoreError),
@@ -116,6 +121,7 @@ fn decide(ours: Epoch, put: &Result<(), StoreError>, standing: Option<Standing>)
             Standing::Absent | Standing::Unread => Decision::Repeat,
             Standing::Refused(error) => Decision::ReadRefused(error),
             Standing::Foreign(error) => Decision::Corrupted(error),
+            Standing::Newer(version) => Decision::NewerFormat(version),
             Standing::Earlier(epoch) | Standing::Claim(epoch) => Decision::StartAgain(epoch),
             Standing::OurEpoch { size } => Decision::ReadWhole { size },
             Standing::Ours => Decision::Opened,
@@ -131,10 +137,11 @@ impl Opening {
         let Some(sequence) = recovery.next_sequence else {
             return self.exhausted();
         };
-        self.own.put.insert(sequence);
+        let is_first = self.own.put.insert(sequence);
         let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
         let start = Start::new(recovery, sequence, key, record, self.now);
+        let start = Start { is_first, ..start };
         self.requests.push(start.put.clone());
         self.phase = Phase::Starting(Box::new(start));
     }
@@ -278,12 +285,18 @@ impl Opening {
             Decision::Contended(epoch, writer) => {
                 self.fail(Error::Contended { key, epoch, writer });
             }
-            Decision::Corrupted(error) => self.fail(Error::corrupted(key, error)),
+            Decision::Corrupted(error) => {
+                // What stands there is none of ours, and there was no other attempt.
+                if start.answered_exists() && start.is_only_attempt() {
+                    self.own.put.remove(&start.header.sequence);
+                }
+                self.fail(Error::corrupted(key, error));
+            }
+            Decision::NewerFormat(version) => self.fail(Error::NewerFormat { key, version }),
             Decision::UnsafeStore => self.fail(Error::UnsafeStore { key }),
             Decision::PutRefused(error) => {
-                let sequence = start.header.sequence;
-                if !start.put.repeated {
-                    self.own.put.remove(&sequence);
+                if start.is_only_attempt() {
+                    self.own.put.remove(&start.header.sequence);
                 }
                 let error = start.put.failed(error);
                 self.fail(error);
@@ -299,6 +312,7 @@ impl Opening {
         let Phase::Starting(start) = core::mem::replace(&mut self.phase, Phase::Ended) else {
             return;
         };
+        self.own.started.insert(start.header.sequence);
         if self.options.verify_store {
             self.requests.push(start.check());
             self.phase = Phase::Checking(start);
@@ -433,15 +447,12 @@ impl Start {
             segments,
             put: Request::new(Purpose::Start, key, Ask::Put(payload)),
             first_put: now,
+            is_first: true,
             answer: Ok(()),
             reread: false,
             reread_back: false,
             checks: 0,
         }
-    }
-
-    pub(super) fn key(&self) -> Key {
-        self.put.key.clone()
     }
 
     /// What the start object links to.
@@ -456,6 +467,14 @@ impl Start {
     /// Whether this is the start object, or was there before it.
     pub(super) fn knows(&self, sequence: ObjectSeq) -> bool {
         sequence == self.header.sequence || self.recovery.listed.contains(&sequence)
+    }
+
+    fn is_only_attempt(&self) -> bool {
+        self.is_first && !self.put.repeated
+    }
+
+    fn answered_exists(&self) -> bool {
+        matches!(&self.answer, Err(error) if error.kind == StoreErrorKind::Exists)
     }
 
     fn ask(&self, ask: Ask) -> Request {
@@ -492,6 +511,9 @@ impl Start {
         let size = found.size;
         if !found.is_whole() {
             return Standing::Unread;
+        }
+        if let Some(version) = Header::later_version(&found.header) {
+            return Standing::Newer(version);
         }
         let ours = self.header.link();
         let found = match found.header_at(ours.sequence) {
@@ -575,6 +597,7 @@ mod tests {
             (Some(Standing::Unread), "Repeat"),
             (Some(Standing::Refused(refused())), "ReadRefused"),
             (Some(Standing::Foreign(error(Part::Header))), "Corrupted"),
+            (Some(Standing::Newer(2)), "NewerFormat(2)"),
             (Some(Standing::Earlier(Epoch(6))), "StartAgain(Epoch(6))"),
             (Some(Standing::Claim(Epoch(7))), "StartAgain(Epoch(7))"),
             (Some(Standing::OurEpoch { size: 200 }), "ReadWhole { size: 200 }"),

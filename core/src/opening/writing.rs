@@ -25,6 +25,8 @@ pub struct Claiming {
     pub(super) claims: Claimed,
     /// Where it put a claim or a start object, unless it is known that nothing came of it.
     pub(super) put: BTreeSet<ObjectSeq>,
+    /// Where its start objects stand: one for each time that it came so far.
+    pub(super) started: BTreeSet<ObjectSeq>,
 }
 
 impl Opening {
@@ -40,7 +42,12 @@ impl Opening {
         identity: Identity,
     ) -> Result<Opening, Error> {
         options.validate()?;
-        let own = Claiming { identity, claims: Claimed::default(), put: BTreeSet::new() };
+        let own = Claiming {
+            identity,
+            claims: Claimed::default(),
+            put: BTreeSet::new(),
+            started: BTreeSet::new(),
+        };
         Ok(Opening::begin(now, prefix, options, own))
     }
 
@@ -56,13 +63,14 @@ impl Steps for Recovered {
     type Own = Claiming;
 
     fn expected(opening: &Opening) -> Vec<Key> {
-        let start = match &opening.phase {
-            Phase::Looking(look) => Some(look.start_key()),
-            _ => None,
+        // A look lists from the tip on, which an earlier claim can be below by then.
+        let from = match &opening.phase {
+            Phase::Looking(look) => look.above(),
+            _ => ObjectSeq::ZERO,
         };
-        let claims = &opening.own.claims.created;
-        // A look lists from the tip on, and claims are above it.
-        claims.keys().map(|sequence| opening.prefix.object_key(*sequence)).chain(start).collect()
+        let claims = opening.own.claims.created.range(from..).map(|(sequence, _)| sequence);
+        let starts = opening.own.started.range(from..);
+        claims.chain(starts).map(|sequence| opening.prefix.object_key(*sequence)).collect()
     }
 
     fn counts_what_came(opening: &Opening) -> bool {

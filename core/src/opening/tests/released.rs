@@ -220,6 +220,6 @@ fn damaged_records_fail_the_opening_with_the_key_after_a_second_fetch() {
             }
             other => panic!("{payload:?}: {other}"),
         }
-        assert_eq!(run.reads(1).len(), 2, "with the object, and once more");
+        assert_eq!(run.reads(1).len(), 3, "with the object, once more, and for the second listing");
     }
 }

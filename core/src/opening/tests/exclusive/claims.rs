@@ -61,11 +61,12 @@ fn a_claim_is_never_history() {
 fn whatever_a_claim_finds_makes_it_start_again_from_the_listing() {
     let cases = [
         // A running writer's object: its entries are history now.
-        (make(1, 1).after(0, 1).entry(7, 10), alloc::vec![1, 2], link(3, 4), link(1, 1)),
+        // One more claim goes ahead of it, and then the hole between is closed.
+        (make(1, 1).after(0, 1).entry(7, 10), alloc::vec![1, 2, 4, 3], link(5, 6), link(1, 1)),
         // Somebody's claim: it stands in the way as well as ours.
         (claim(1), alloc::vec![1], link(2, 3), link(0, 1)),
         // Another opening's start object: it is the tip now.
-        (make(1, 2).after(0, 1).writer("b"), alloc::vec![1, 2], link(3, 4), link(1, 2)),
+        (make(1, 2).after(0, 1).writer("b"), alloc::vec![1, 2, 4, 3], link(5, 6), link(1, 2)),
         // Of a later epoch, and no history.
         (make(1, 2).after(0, 7).writer("b"), alloc::vec![1], link(2, 3), link(0, 1)),
     ];
@@ -183,71 +184,15 @@ fn a_claim_that_no_start_object_could_follow_is_not_created() {
         Store::of([make(last, last + 1).writer("a")]),
         // What stands at the last sequence is no history; the way behind the tip is free.
         Store::of([make(0, 1).writer("a"), claim(last)]),
-        // The ids of the tip leave no room, its sequence does.
-        Store::of([make(0, 1).entry_with_id(1, crate::types::EntryId::MAX, 1)]),
     ];
     for store in cases {
         let run = open(store);
         assert!(matches!(run.failed(), Error::SequenceExhausted), "{}", run.failed());
         assert!(run.puts().is_empty(), "it would only end a writer that still runs");
     }
-}
-
-#[test]
-fn a_running_writer_that_always_is_faster_is_given_way_after_open_attempts() {
-    for open_attempts in [1, 2, 5] {
-        let mut store = free();
-        for at in 1..10 {
-            store.overtaken(at, make(at, 1).after(at - 1, 1).entry(7, 10).bytes());
-        }
-        let run = open_with(Options { open_attempts, ..Options::default() }, store);
-        let claims: Vec<_> = (1..=u64::from(open_attempts) + 1).collect();
-        assert_eq!(run.claims(), claims, "one for each attempt");
-        assert_eq!(contended(&run), (key(claims.len() as u64), Epoch(1), Some("a")));
-        assert_eq!(run.restarts(), open_attempts as usize);
-        assert_eq!(run.times(Operation::List).len(), claims.len());
-        assert!(
-            (1..claims.len() as u64).all(|at| run.reads(at).len() == 1),
-            "objects never change"
-        );
-    }
-}
-
-/// A writer whose floor was raised far, and whose object landed late.
-#[test]
-fn claims_without_end_end_with_the_time_and_the_next_opening_goes_on_from_there() {
-    let mut store =
-        Store::of([make(0, 1).writer("a"), make(1_000_000, 1).after(999_999, 1).entry(1, 10)]);
-    let attempt = |store: &mut Store| {
-        let options = Options {
-            open_timeout: Duration::from_secs(10),
-            open_attempts: 3,
-            ..Options::default()
-        };
-        let mut now = Time::ZERO;
-        let mut opening = Opening::new(now, prefix(), options, identity()).unwrap();
-        loop {
-            match opening.poll_effect() {
-                Some(OpeningEffect::Storage(effect)) => {
-                    // Each request takes a second.
-                    now = now.after(Duration::from_secs(1));
-                    let answer = store.carry_out(&effect);
-                    opening.handle(now, OpeningEvent::Storage(answer));
-                }
-                Some(OpeningEffect::Notice(_)) => {}
-                Some(OpeningEffect::Failed(error)) => return error,
-                other => panic!("{other:?}"),
-            }
-        }
-    };
-    let mut claims = 0;
-    for _ in 0..2 {
-        let error = attempt(&mut store);
-        assert!(error.is_retryable());
-        let beyond = key(1_000_000);
-        assert!(matches!(&error, Error::Contended { key, .. } if *key == beyond), "{error}");
-        let more = store.objects.len() - 2 - claims;
-        assert!((3..=5).contains(&more), "{more} claims in ten seconds");
-        claims += more;
-    }
+    // The ids of the tip leave no room, its sequence does: no writer made that.
+    let run = open(Store::of([make(0, 1).entry_with_id(1, crate::types::EntryId::MAX, 1)]));
+    assert_eq!(corrupted(&run), key(0));
+    assert!(run.failed().to_string().contains("no object could follow"), "{}", run.failed());
+    assert!(run.puts().is_empty());
 }

@@ -42,14 +42,14 @@ fn the_lowest_free_sequence_is_claimed_until_the_way_is_blocked_and_has_no_hole(
         assert_eq!(run.opened().start, link(start, start + 1), "{}", run.transcript);
         assert_eq!(run.start_object().0.predecessor, Some(link(5, 6)));
         assert_eq!(run.opened().stats.recovered_objects, 1);
-        // Each claim is listed, and so is what came in between at the end.
-        assert_eq!(run.times(Operation::List).len(), 1 + claims.len() + 1);
+        // All claims are listed, and so is what came in between at the end.
+        assert_eq!(run.times(Operation::List).len(), 2 + usize::from(!claims.is_empty()));
         assert_eq!(run.times(Operation::Create).len(), claims.len() + 2);
     }
 }
 
 #[test]
-fn each_hole_costs_one_put_and_one_listing() {
+fn each_hole_costs_one_put_and_all_of_them_one_listing() {
     for holes in 0..6 {
         let store = Store::of(
             [make(0, 1).writer("a")]
@@ -60,9 +60,13 @@ fn each_hole_costs_one_put_and_one_listing() {
         let claims = holes.max(1);
         let expected: Vec<_> = (0..claims).map(|n| 2 * n + 1).collect();
         assert_eq!(run.claims(), expected);
-        assert_eq!(run.times(Operation::List).len() as u64, 2 + claims);
+        assert_eq!(run.times(Operation::List).len(), 3);
         assert_eq!(run.times(Operation::Create).len() as u64, 2 + claims);
-        assert_eq!(run.times(Operation::Read).len() as u64, 1 + holes, "each object once");
+        assert_eq!(
+            run.times(Operation::Read).len() as u64,
+            1 + holes + 1,
+            "each object once, the start object too"
+        );
         let start = 2 * holes.max(1) + u64::from(holes > 0);
         assert_eq!(run.opened().start, link(start, start + 1));
     }
@@ -96,31 +100,45 @@ fn an_empty_prefix_goes_straight_to_its_first_object() {
     assert_eq!(run.start_object().0.predecessor, None);
 }
 
-#[test]
-fn no_start_object_comes_before_a_listing_shows_what_stands_in_the_way() {
-    // The claim is not there any more when it lists again.
-    let mut store = free();
-    store.before(1, Operation::List, prefix().objects(), |objects| {
-        objects.remove(&key(1)).unwrap();
+/// Hides an object from so many listings, from this one on.
+fn hide(store: &mut Store, listing: usize, count: usize, hidden: u64) {
+    store.before(listing, Operation::List, prefix().objects(), move |objects| {
+        let bytes = objects.remove(&key(hidden)).unwrap();
+        objects.insert("hidden".into(), bytes);
     });
-    let run = open(store);
-    assert_eq!(run.claims(), [1, 1]);
-    assert_eq!(run.times(Operation::List).len(), 4);
-    assert_eq!(run.opened().start, link(2, 3));
+    if count > 0 {
+        store.before(count - 1, Operation::List, prefix().objects(), move |objects| {
+            let bytes = objects.remove("hidden").unwrap();
+            objects.insert(key(hidden), bytes);
+        });
+    }
 }
 
 #[test]
-fn a_claim_that_does_not_stay_is_repeated_open_attempts_times() {
-    let mut store = free();
-    for listing in 0..10 {
-        store.before(usize::from(listing == 0), Operation::List, prefix().objects(), |objects| {
-            objects.remove(&key(1)).unwrap();
-        });
+fn a_listing_that_lacks_the_claim_is_not_believed() {
+    for count in 1..=3 {
+        let mut store = free();
+        hide(&mut store, 1, count, 1);
+        let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
+        assert_eq!(run.claims(), [1]);
+        assert_eq!(run.times(Operation::List).len(), 3 + count);
+        assert_eq!(run.opened().start, link(2, 3));
     }
+}
+
+#[test]
+fn a_claim_that_does_not_stay_ends_in_a_retryable_error_after_open_attempts() {
+    let mut store = free();
+    hide(&mut store, 1, 0, 1);
     let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
-    assert_eq!(contended(&run), (key(1), Epoch(2), None));
-    assert_eq!(run.claims(), [1, 1, 1, 1]);
-    assert_eq!(run.puts().len(), 4);
+    let error = run.failed();
+    assert!(matches!(error, Error::Store { operation: Operation::List, .. }), "{error}");
+    assert!(error.is_retryable());
+    let text = std::format!("does not show {}, which was just created", key(1));
+    assert!(error.to_string().contains(&text), "{error}");
+    let millis: Vec<_> = run.times(Operation::List).iter().map(|d| d.as_millis()).collect();
+    assert_eq!(millis, [0, 0, 100, 300, 700]);
+    assert_eq!(run.puts().len(), 1);
 }
 
 #[test]
@@ -177,6 +195,8 @@ fn a_start_put_that_finds_a_claim_starts_again() {
             the key exists
         listing p/objects/ from behind 0.wal
             3 keys
+        reading 3.wal 0..193
+            193 bytes
         notice: opened, 1 objects recovered, in 0ns
         opened with object 3 of epoch 4, boundary 4
     "#]]

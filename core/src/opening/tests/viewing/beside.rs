@@ -35,7 +35,7 @@ fn what_is_collected_above_it_makes_it_list_again_and_read_what_is_new() {
     let run = view(store);
     assert_eq!(reads_of(run.opened(), 1), [3, 4]);
     let millis: Vec<_> = run.times(Operation::List).iter().map(|d| d.as_millis()).collect();
-    assert_eq!(millis, [0, 100]);
+    assert_eq!(millis, [0, 0]);
     assert_eq!((run.reads(3).len(), run.reads(4).len()), (1, 1), "3 was read already");
 }
 
@@ -83,5 +83,5 @@ fn a_prefix_that_is_emptied_meanwhile_is_empty() {
     store.before(0, Operation::Read, key(0), |objects| objects.clear());
     let run = view(store);
     assert_eq!(run.opened().tip(), None);
-    assert_eq!(run.times(Operation::List).len(), 2);
+    assert_eq!(run.times(Operation::List).len(), 3, "what shows nothing is asked for again");
 }
