@@ -64,7 +64,8 @@ fn an_old_claim_that_has_just_become_a_barrier_is_kept() {
         run = open(store);
         assert_eq!(run.opened().start, link(76, 77));
         let expected = (73, UnindexedKind::Claim, Some(days), kept);
-        assert_eq!(standing(&run), [expected, (75, UnindexedKind::Claim, None, true)]);
+        let above: Vec<_> = standing(&run).into_iter().filter(|(at, ..)| *at >= 73).collect();
+        assert_eq!(above, [expected, (75, UnindexedKind::Claim, None, true)]);
     }
 }
 
