@@ -136,8 +136,10 @@ impl StorageEffect {
 /// The answer to a [`StorageEffect`].
 #[derive(Clone, Debug)]
 pub enum StorageAnswer {
-    /// To [`StorageEffect::List`]: all of the listing, in any order. It may hold keys that were
-    /// not asked for.
+    /// To [`StorageEffect::List`]: all of the listing, in the order in which the store gave it, which
+    /// the machine judges (DESIGN.md section 4); of a store that is known to list in no order, in
+    /// descending order of the keys, so that luck never makes it pass for one that does. It may hold
+    /// keys that were not asked for.
     Listed {
         /// The effect's.
         id: RequestId,
