@@ -149,7 +149,6 @@ pub mod error;
 pub mod event;
 pub mod format;
 pub mod key;
-#[allow(dead_code, reason = "its users come one by one")]
 mod listing;
 pub mod opening;
 pub mod options;

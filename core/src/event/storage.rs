@@ -281,6 +281,16 @@ impl Payload {
         self.len == 0
     }
 
+    /// What a read-back of it would answer. A copy of few bytes.
+    pub(crate) fn read_back(&self) -> ReadBack {
+        let mut first = self.chunks.iter().flat_map(|chunk| chunk.iter().copied());
+        let header = first.by_ref().take(HEADER_LEN).collect();
+        let last = self.chunks.iter().rev().flat_map(|chunk| chunk.iter().rev().copied());
+        let mut trailer: Vec<u8> = last.take(TRAILER_LEN).collect();
+        trailer.reverse();
+        ReadBack { size: self.len, header, trailer: trailer.into() }
+    }
+
     /// Whether these are its last bytes.
     pub(crate) fn ends_with(&self, mut end: &[u8]) -> bool {
         for chunk in self.chunks.iter().rev() {

@@ -176,7 +176,7 @@ fn none_is_made_once_stop_began_or_the_log_was_poisoned() {
     log.append(2, "b");
     log.obsolete(1, id(6, 1));
     log.fails(7, Exists);
-    log.finds(7, &[0; 100]);
+    log.finds_twice(7, &[0; 100]);
     assert_eq!(log.writer.next_tick(), None);
     assert_eq!(log.tick_at(1_000_000), [""; 0]);
 }
