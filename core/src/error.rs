@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::key::Key;
+use crate::options::AckMode;
 use crate::types::{EntryId, Epoch, RegionId};
 
 /// A failure of the log. Cheap to clone: many waiters share one cause.
@@ -164,12 +165,24 @@ pub enum Error {
         /// The largest id that could be made obsolete now.
         limit: EntryId,
     },
+    /// A wait for an id whose batch failed so long ago that the cause is not kept.
+    #[error(
+        "nothing with the id {id} became durable in region {region}: its batch failed, longer ago than \
+         causes are kept, or it was never handed out. Waiting does not help"
+    )]
+    NotStored {
+        /// The region.
+        region: RegionId,
+        /// The id.
+        id: EntryId,
+    },
     /// Another writer has the prefix: this one acknowledges nothing more.
     #[error(
         "this writer (epoch {epoch}) has lost the log to {} (epoch {theirs}), whose object stands \
-         at {key}. What was acknowledged is kept in the log; nothing more is acknowledged here. \
+         at {key}. {} Nothing more is acknowledged here. \
          Stop, and open again only if this process should have the log",
-        Writer(writer)
+        Writer(writer),
+        what_is_kept(*ack_mode, epoch == theirs)
     )]
     Fenced {
         /// Where the other's object was met.
@@ -180,6 +193,8 @@ pub enum Error {
         theirs: Epoch,
         /// The other's name, if its start object could be read.
         writer: Option<Arc<str>>,
+        /// When this writer acknowledges, which decides what is kept of it.
+        ack_mode: AckMode,
     },
     /// What is stored is damaged, or something is lost.
     #[error(
@@ -258,6 +273,7 @@ impl Error {
             | Error::Displaced { .. }
             | Error::NewerFormat { .. }
             | Error::IdTooFar { .. }
+            | Error::NotStored { .. }
             | Error::Fenced { .. }
             | Error::Corrupted { .. }
             | Error::UnsafeStore { .. }
@@ -286,16 +302,7 @@ pub enum Outcome {
 
 /// Why an append failed, and what that means for its entries.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{error} ({})", match (outcome, error) {
-    // Of its own create an append would not know whether it was written.
-    (Outcome::NotWritten, Error::Store { operation: Operation::Create | Operation::ReadBack, .. }) => {
-        "that is an earlier object: the entries of this append were in none that was sent, and were not written"
-    }
-    (Outcome::NotWritten, _) => "the entries were not written",
-    (Outcome::Unknown, _) => {
-        "the entries may come back at the next opening, if nothing is acknowledged after them"
-    }
-})]
+#[error("{error} ({})", what_became_of_the_entries(error, *outcome))]
 pub struct WriteError {
     error: Error,
     outcome: Outcome,
@@ -546,6 +553,41 @@ impl fmt::Display for Changed<'_> {
             more => write!(f, " and {more} more, which hold")?,
         }
         f.write_str(" no entries but may end a writer that still runs; k")
+    }
+}
+
+/// What a writer that lost the log may still count on.
+fn what_is_kept(ack_mode: AckMode, same_epoch: bool) -> &'static str {
+    match (same_epoch, ack_mode) {
+        // Two writers have one epoch only if objects were removed or put back under one of them.
+        (true, _) => {
+            "Both have one epoch: objects of this log were removed, or older ones put back, while \
+             this writer ran, and what was acknowledged may have gone with them."
+        }
+        (false, AckMode::Durable) => "What was acknowledged is kept in the log.",
+        (false, AckMode::Enqueued) => {
+            "What was acknowledged and durable is kept in the log; what was acknowledged and not yet \
+             durable is lost, and stop says how much that is."
+        }
+    }
+}
+
+/// The failure may be that of another batch: then the error's key is not where the entries were to be.
+fn what_became_of_the_entries(error: &Error, outcome: Outcome) -> &'static str {
+    let of_a_batch = matches!(error, Error::Store { .. } | Error::Conflict { .. });
+    match outcome {
+        Outcome::NotWritten if of_a_batch => {
+            "the entries of this call were to be stored behind what failed there: no request with \
+             them was sent, and they were not written"
+        }
+        Outcome::NotWritten => "the entries were not written",
+        Outcome::Unknown if of_a_batch => {
+            "the entries of this call were on their way, there or behind it, and may come back at the \
+             next opening, if nothing is acknowledged after them"
+        }
+        Outcome::Unknown => {
+            "the entries may come back at the next opening, if nothing is acknowledged after them"
+        }
     }
 }
 

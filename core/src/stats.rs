@@ -20,6 +20,9 @@ pub struct Stats {
     pub create_conflicts_total: u64,
     /// Attempts to create an object that repeat an earlier one.
     pub create_retries_total: u64,
+    /// Guards: how often it was looked for objects of others before a batch that follows a skip, or a
+    /// silence, became part of the log, repeats included.
+    pub guards_total: u64,
     /// Appends that failed without being admitted.
     pub rejected_appends_total: u64,
     /// Appends that had to wait for their place in the machine.

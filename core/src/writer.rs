@@ -24,6 +24,7 @@ use core::time::Duration;
 
 use self::admit::QueuedCall;
 use self::fence::Fencing;
+use self::guard::Above;
 use self::obsolete::Floor;
 use self::pipeline::{Pipeline, SealedBatch};
 use self::reclaim::Reclaim;
@@ -111,9 +112,6 @@ pub struct Writer<W> {
     may_return: MayReturn,
     /// The regions that were released in full: nothing is appended to them.
     released: BTreeSet<RegionId>,
-    /// In `durable`: what had this sequence or a later one was dropped by stop. The last object of
-    /// the log, which holds no entries, may come behind it.
-    dropped_from: Option<ObjectSeq>,
     /// The last object of a stop in `durable` was sealed: it is the only one.
     last_object_sealed: bool,
     /// Release records that were dropped for good.
@@ -122,8 +120,7 @@ pub struct Writer<W> {
     lost_entries: u64,
     /// What the first of them, or of lost release records, was lost for.
     loss_cause: Option<Error>,
-    /// A guard found no object at this sequence; the download may have been damaged.
-    suspect: Option<ObjectSeq>,
+    above: Above,
     warned: Warned,
     /// The callers of stop that are not answered yet.
     stops: Vec<W>,
@@ -196,12 +193,11 @@ impl<W> Writer<W> {
             carried: Carried::new(),
             may_return: MayReturn::new(),
             released,
-            dropped_from: None,
             last_object_sealed: false,
             lost_releases: 0,
             lost_entries: 0,
             loss_cause: None,
-            suspect: None,
+            above: Above::default(),
             warned: Warned::default(),
             stops: Vec::new(),
             watched: BTreeSet::new(),

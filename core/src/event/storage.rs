@@ -136,8 +136,10 @@ impl StorageEffect {
 /// The answer to a [`StorageEffect`].
 #[derive(Clone, Debug)]
 pub enum StorageAnswer {
-    /// To [`StorageEffect::List`]: all of the listing, in any order. It may hold keys that were
-    /// not asked for.
+    /// To [`StorageEffect::List`]: all of the listing, in the order in which the store gave it, which
+    /// the machine judges (DESIGN.md section 4); of a store that is known to list in no order, in
+    /// descending order of the keys, so that luck never makes it pass for one that does. It may hold
+    /// keys that were not asked for.
     Listed {
         /// The effect's.
         id: RequestId,
@@ -290,6 +292,16 @@ impl Payload {
     /// Whether there is not one byte.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// What a read-back of it would answer. A copy of few bytes.
+    pub(crate) fn read_back(&self) -> ReadBack {
+        let mut first = self.chunks.iter().flat_map(|chunk| chunk.iter().copied());
+        let header = first.by_ref().take(HEADER_LEN).collect();
+        let last = self.chunks.iter().rev().flat_map(|chunk| chunk.iter().rev().copied());
+        let mut trailer: Vec<u8> = last.take(TRAILER_LEN).collect();
+        trailer.reverse();
+        ReadBack { size: self.len, header, trailer: trailer.into() }
     }
 
     /// Whether these are its last bytes.

@@ -2,17 +2,16 @@
 //! (DESIGN.md section 5).
 
 use alloc::collections::{BTreeSet, VecDeque};
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::admit::{Call, QueuedCall};
+use super::guard::not_read;
 use super::outcome::{AtKey, Consequence, CreateOutcome, PutAnswer, consequence, decide};
 use super::pipeline::Create;
 use super::{Effect, Error, Outcome, Queued, SealedBatch, State, Writer};
-use crate::error::{DecodeError, Operation, Part, StoreError, StoreErrorKind};
+use crate::error::{Operation, StoreError, StoreErrorKind};
 use crate::event::{Answer, Notice, ReadBack, RequestId, StorageEffect};
-use crate::format::Header;
 use crate::options::AckMode;
 use crate::types::Link;
 
@@ -50,6 +49,9 @@ impl<W> Writer<W> {
     }
 
     pub(super) fn create_result(&mut self, id: RequestId, result: Result<(), StoreError>) {
+        if let (Some(sequence), Ok(())) = (self.pipeline.runs_out_for(id), &result) {
+            self.above.created_late(sequence);
+        }
         if self.pipeline.ran_out(id) {
             return;
         }
@@ -75,7 +77,7 @@ impl<W> Writer<W> {
                     key: batch.key.clone(),
                     source,
                 });
-                self.settle(link, decide(put, AtKey::Unknown, link.epoch), failure);
+                self.settle(link, decide(put, AtKey::Unknown, false, link.epoch), failure);
             }
         }
     }
@@ -99,14 +101,18 @@ impl<W> Writer<W> {
         };
         batch.create = Create::Ended;
         let at_key = AtKey::of(&result, link, batch.header(), &batch.payload);
-        let outcome = decide(PutAnswer::Failed, at_key, link.epoch);
+        let again = self.above.found(link.sequence, at_key);
+        if at_key == AtKey::Absent {
+            self.above.is_absent(link.sequence);
+        }
+        let outcome = decide(PutAnswer::Failed, at_key, again, link.epoch);
         let failure = match (outcome, result) {
             (CreateOutcome::Created, _) => None,
-            // What ends the log must not read as something that passes.
-            (CreateOutcome::Stale, Ok(found)) if self.options.ack_mode == AckMode::Enqueued => {
-                Some(Error::corrupted(key, stale(&found)))
-            }
-            (CreateOutcome::Stale, _) => Some(Error::Conflict { key }),
+            (CreateOutcome::Stale, _) => Some(match (at_key, self.options.ack_mode) {
+                // What was acknowledged cannot go where it must.
+                (AtKey::Other(epoch), AckMode::Enqueued) => Error::Displaced { key, epoch },
+                _ => Error::Conflict { key },
+            }),
             (CreateOutcome::Fenced(theirs), found) => {
                 let size = found.map_or(0, |found| found.size);
                 return self.fence(key, link, theirs, size);
@@ -115,6 +121,10 @@ impl<W> Writer<W> {
                 found.header_at(link.sequence).err().map(|error| Error::corrupted(key, error))
             }
             (CreateOutcome::Refused, Err(source)) => {
+                Some(Error::Store { operation: Operation::ReadBack, key, source })
+            }
+            (CreateOutcome::Transient, result @ Ok(_)) if at_key == AtKey::NoObject => {
+                let source = not_read(&result, link.sequence);
                 Some(Error::Store { operation: Operation::ReadBack, key, source })
             }
             (CreateOutcome::Transient | CreateOutcome::Refused | CreateOutcome::Foreign, _) => {
@@ -229,7 +239,12 @@ impl<W> Writer<W> {
             for waiter in batch.waits {
                 self.emit(Effect::Ack { waiter, answer: Answer::Done });
             }
-            self.failed.indexed(batch.link.sequence, self.catalog.boundary());
+            self.above.indexed(batch.link.sequence);
+            // The last object of stop may carry a boundary above what stop dropped, which it does not
+            // certify.
+            if matches!(self.state, State::Running) {
+                self.failed.indexed(batch.link.sequence, self.catalog.boundary());
+            }
             if self.watched.is_empty() {
                 continue;
             }
@@ -249,14 +264,12 @@ impl<W> Writer<W> {
         let count = batches.len() as u64 + u64::from(self.open.is_some());
         self.stats.rolled_back_batches_total += count;
         self.skipped |= self.rules.guard_after_roll_back;
-        let first_failed = batches.front().map(|batch| batch.link.sequence);
-        if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
-            self.failed.add(first.link.sequence, last.link.sequence, &error);
-        }
+        self.note_failed(&batches, &error);
         // What stands in the way of older writers stays (DESIGN.md section 12, rule 5).
         let is_others =
             |batch: &SealedBatch<W>| matches!(&error, Error::Conflict { key } if *key == batch.key);
         for batch in batches.iter().filter(|batch| batch.outcome() == Outcome::Unknown) {
+            self.above.failed(batch);
             if !is_others(batch) {
                 self.reclaim.add_failed_batch(batch.link.sequence);
             }
@@ -271,8 +284,6 @@ impl<W> Writer<W> {
         // A carrier is tried again in the next interval.
         self.last_seal = self.now;
         if matches!(self.state, State::Stopping { .. }) {
-            let first = first_failed.filter(|first| self.dropped_from.is_none_or(|d| *first < d));
-            self.dropped_from = first.or(self.dropped_from);
             self.loss_cause = Some(error);
         }
     }
@@ -332,10 +343,21 @@ impl<W> Writer<W> {
         }
     }
 
-    /// Drops the open batch. It never used its sequence: the next batch takes it.
+    /// Batches are dropped, and the open one with them: their ids are never certified.
+    pub(super) fn note_failed(&mut self, batches: &VecDeque<SealedBatch<W>>, error: &Error) {
+        if let (Some(first), Some(last)) = (batches.front(), batches.back()) {
+            self.failed.add(first.link.sequence, last.link.sequence, error);
+        }
+        if let Some(open) = &self.open {
+            self.failed.add(open.sequence(), open.sequence(), error);
+        }
+    }
+
+    /// Drops the open batch. Its sequence is used up: its ids were handed out.
     pub(super) fn fail_open(&mut self, error: &Error) {
         self.seal_wanted = false;
         if let Some(open) = self.open.take() {
+            self.next_sequence = open.sequence().next();
             self.stats.unpersisted_bytes -= open.bytes();
             self.count_loss(open.entries(), None);
             let regions: Vec<_> = open.regions().collect();
@@ -388,13 +410,4 @@ impl<W> Writer<W> {
             self.emit(Effect::FailWaiters { waiters, error, outcome });
         }
     }
-}
-
-/// Says why acknowledged entries cannot go where they must.
-fn stale(found: &ReadBack) -> DecodeError {
-    let epoch = Header::decode(&found.header).map_or(0, |header| header.epoch.0);
-    let reason = format!(
-        "expected a free key for acknowledged entries, found an object of the earlier epoch {epoch}"
-    );
-    DecodeError::new(Part::Object, reason)
 }

@@ -115,7 +115,13 @@ impl<W> Writer<W> {
     fn end_fencing(&mut self, writer: Option<Arc<str>>) {
         let Some(fencing) = self.fencing.take() else { return };
         let Fencing { key, theirs, batches, deferred, .. } = fencing;
-        let error = Error::Fenced { key, epoch: self.epoch, theirs, writer };
+        let error = Error::Fenced {
+            key,
+            epoch: self.epoch,
+            theirs,
+            writer,
+            ack_mode: self.options.ack_mode,
+        };
         self.poison_with(error, batches);
         for event in deferred {
             self.handle(self.now, event);

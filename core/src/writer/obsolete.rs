@@ -8,6 +8,9 @@ use crate::event::Answer;
 use crate::options::AckMode;
 use crate::types::{EntryId, ObjectSeq, RegionId};
 
+/// How many sequences a floor leaves out at most.
+const MOST_LEFT_OUT: u64 = 1 << 20;
+
 /// Calls of `obsolete` that wait for the pipeline to become empty, so that the next sequence can
 /// be raised.
 #[derive(Clone, Debug)]
@@ -41,22 +44,35 @@ impl<W> Writer<W> {
         if region.is_reserved() {
             return Err(Error::InvalidRegion { region });
         }
+        let floor = id.sequence() >= self.next_sequence && !self.goes_on_above(region, id);
+        if floor {
+            self.is_near(id)?;
+        }
         if self.pending(region).is_some_and(|latest| id > latest) {
             return Err(Error::Unsettled { region, id });
         }
-        let floor = id.sequence() >= self.next_sequence && !self.goes_on_above(region, id);
         if floor && !id.sequence().next().is_valid() {
             return Err(Error::SequenceExhausted);
         }
         Ok(())
     }
 
-    /// Whether the open batch gives the region greater ids than this one. In `durable` that is not
-    /// sure: if the batch were dropped, the next one would take its sequence, and its ids.
+    /// A later opening may have to claim every sequence that a floor leaves out.
+    fn is_near(&self, id: EntryId) -> Result<(), Error> {
+        let next = self.open.as_ref().map_or(self.next_sequence, |open| open.sequence().next());
+        let last = next.0 + MOST_LEFT_OUT - 1;
+        if id.sequence().0 <= last {
+            return Ok(());
+        }
+        let limit = EntryId::new(ObjectSeq(last), EntryId::MAX_POSITION).unwrap_or(EntryId::MAX);
+        Err(Error::IdTooFar { id, limit })
+    }
+
+    /// Whether the open batch gives the region greater ids than this one. If it is dropped, its
+    /// sequence is used up with it.
     fn goes_on_above(&self, region: RegionId, id: EntryId) -> bool {
         let open = self.open.as_ref().filter(|open| open.sequence() == id.sequence());
-        self.options.ack_mode == AckMode::Enqueued
-            && open.and_then(|open| open.latest(region)).is_some_and(|latest| latest >= id)
+        open.and_then(|open| open.latest(region)).is_some_and(|latest| latest >= id)
     }
 
     /// Raises the next sequence once nothing is pending.

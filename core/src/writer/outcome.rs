@@ -3,7 +3,7 @@
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{Payload, ReadBack};
 use crate::options::AckMode;
-use crate::types::{Epoch, Link};
+use crate::types::{Epoch, Link, ObjectSeq};
 
 /// How a put ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,20 @@ impl AtKey {
         payload: &Payload,
     ) -> AtKey {
         match result {
+            Ok(found)
+                if found.is_whole()
+                    && found.size == payload.len()
+                    && found.is_of(header, payload) =>
+            {
+                AtKey::Ours
+            }
+            _ => AtKey::found(result, link.sequence),
+        }
+    }
+
+    /// The same where what stands there is known to be another's.
+    pub(crate) fn found(result: &Result<ReadBack, StoreError>, sequence: ObjectSeq) -> AtKey {
+        match result {
             Err(error) => match error.kind {
                 StoreErrorKind::NotFound => AtKey::Absent,
                 StoreErrorKind::Refused | StoreErrorKind::NotSupported => AtKey::Refused,
@@ -78,16 +92,16 @@ impl AtKey {
             },
             // A shell that leaves something out has read nothing that decides.
             Ok(found) if !found.is_whole() => AtKey::Unknown,
-            Ok(found) if found.size == payload.len() && found.is_of(header, payload) => AtKey::Ours,
             Ok(found) => found
-                .header_at(link.sequence)
+                .header_at(sequence)
                 .map_or(AtKey::NoObject, |header| AtKey::Other(header.epoch)),
         }
     }
 }
 
-/// The table. `at_key` is what the read-back found; it is made only if the put failed.
-pub(crate) fn decide(put: PutAnswer, at_key: AtKey, epoch: Epoch) -> CreateOutcome {
+/// The table. `at_key` is what the read-back found; it is made only if the put failed. `again`: no
+/// object was found there before too.
+pub(crate) fn decide(put: PutAnswer, at_key: AtKey, again: bool, epoch: Epoch) -> CreateOutcome {
     match (put, at_key) {
         (PutAnswer::Succeeded, _) => CreateOutcome::Created,
         (PutAnswer::Refused, _) => CreateOutcome::Refused,
@@ -96,7 +110,31 @@ pub(crate) fn decide(put: PutAnswer, at_key: AtKey, epoch: Epoch) -> CreateOutco
         (PutAnswer::Failed, AtKey::Refused) => CreateOutcome::Refused,
         (PutAnswer::Failed, AtKey::Other(theirs)) if theirs < epoch => CreateOutcome::Stale,
         (PutAnswer::Failed, AtKey::Other(theirs)) => CreateOutcome::Fenced(theirs),
+        // Once, the download may have been damaged.
+        (PutAnswer::Failed, AtKey::NoObject) if !again => CreateOutcome::Transient,
         (PutAnswer::Failed, AtKey::NoObject) => CreateOutcome::Foreign,
+    }
+}
+
+/// What a guard makes of an object above the last indexed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Harmless,
+    /// A transient outcome of the guarded batch.
+    Transient,
+    Fenced(Epoch),
+    Foreign,
+}
+
+/// The same table for a guard, which nobody's put precedes: DESIGN.md section 12, rules 4 and 6.
+pub(crate) fn look(at_key: AtKey, again: bool, epoch: Epoch) -> Look {
+    match at_key {
+        // Of a batch that failed, and landed after all.
+        AtKey::Ours => Look::Harmless,
+        AtKey::Other(theirs) if theirs < epoch => Look::Harmless,
+        AtKey::Other(theirs) => Look::Fenced(theirs),
+        AtKey::NoObject if again => Look::Foreign,
+        AtKey::NoObject | AtKey::Absent | AtKey::Unknown | AtKey::Refused => Look::Transient,
     }
 }
 
@@ -137,26 +175,33 @@ mod tests {
 
     use super::*;
     use crate::format::Header;
-    use crate::types::ObjectSeq;
 
     #[test]
     fn every_combination_has_its_row() {
         let ours = Epoch(5);
         let all = [
-            (AtKey::Absent, CreateOutcome::Transient),
-            (AtKey::Unknown, CreateOutcome::Transient),
-            (AtKey::Refused, CreateOutcome::Refused),
-            (AtKey::Ours, CreateOutcome::Created),
-            (AtKey::Other(Epoch(4)), CreateOutcome::Stale),
-            (AtKey::Other(Epoch(5)), CreateOutcome::Fenced(Epoch(5))),
-            (AtKey::Other(Epoch(6)), CreateOutcome::Fenced(Epoch(6))),
-            (AtKey::NoObject, CreateOutcome::Foreign),
+            (AtKey::Absent, CreateOutcome::Transient, Look::Transient),
+            (AtKey::Unknown, CreateOutcome::Transient, Look::Transient),
+            (AtKey::Refused, CreateOutcome::Refused, Look::Transient),
+            (AtKey::Ours, CreateOutcome::Created, Look::Harmless),
+            (AtKey::Other(Epoch(4)), CreateOutcome::Stale, Look::Harmless),
+            (AtKey::Other(Epoch(5)), CreateOutcome::Fenced(Epoch(5)), Look::Fenced(Epoch(5))),
+            (AtKey::Other(Epoch(6)), CreateOutcome::Fenced(Epoch(6)), Look::Fenced(Epoch(6))),
+            (AtKey::NoObject, CreateOutcome::Foreign, Look::Foreign),
         ];
-        for (at_key, expected) in all {
-            assert_eq!(decide(PutAnswer::Failed, at_key, ours), expected, "{at_key:?}");
-            // A put that says how it ended needs no second opinion.
-            assert_eq!(decide(PutAnswer::Succeeded, at_key, ours), CreateOutcome::Created);
-            assert_eq!(decide(PutAnswer::Refused, at_key, ours), CreateOutcome::Refused);
+        for (at_key, of_create, of_guard) in all {
+            for again in [false, true] {
+                // What is no object counts when it is found a second time.
+                let once = at_key == AtKey::NoObject && !again;
+                let outcome = if once { CreateOutcome::Transient } else { of_create };
+                assert_eq!(decide(PutAnswer::Failed, at_key, again, ours), outcome, "{at_key:?}");
+                let guard = if once { Look::Transient } else { of_guard };
+                assert_eq!(look(at_key, again, ours), guard, "{at_key:?}");
+                // A put that says how it ended needs no second opinion.
+                let put = |put| decide(put, at_key, again, ours);
+                assert_eq!(put(PutAnswer::Succeeded), CreateOutcome::Created);
+                assert_eq!(put(PutAnswer::Refused), CreateOutcome::Refused);
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! Sealed batches on their way into the log (DESIGN.md section 5, pipeline and indexing).
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+use super::guard::{GuardListing, Looks};
 use crate::backoff::Backoff;
 use crate::batch::{Batch, WaitingAppend};
 use crate::error::{Error, Outcome, StoreError};
@@ -72,9 +74,9 @@ pub(super) enum Create {
     /// The same bytes are put again at this time.
     Waiting(Time),
     /// Durable and guarded: the keys above the last indexed object are being listed.
-    Listing(RequestId),
+    Listing(RequestId, Box<GuardListing>),
     /// Durable and guarded: the headers of what was listed are being read.
-    Looking(BTreeMap<RequestId, ObjectSeq>),
+    Looking(Looks),
     /// Durable, as was answered at this time; it is indexed once every earlier batch is.
     Created(Time),
 }
@@ -95,10 +97,10 @@ impl<W> SealedBatch<W> {
 
     fn requests(&self) -> impl Iterator<Item = RequestId> {
         let (one, many) = match &self.create {
-            Create::Putting(id) | Create::ReadingBack(id, _) | Create::Listing(id) => {
+            Create::Putting(id) | Create::ReadingBack(id, _) | Create::Listing(id, _) => {
                 (Some(*id), None)
             }
-            Create::Looking(ids) => (None, Some(ids)),
+            Create::Looking(looks) => (None, Some(&looks.under_way)),
             Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created(_) => {
                 (None, None)
             }
@@ -245,11 +247,11 @@ impl<W> Pipeline<W> {
 
     /// Begins to guard a batch. It keeps its slot, or takes one again: the one of the batch whose
     /// answer made it the next to be indexed, which is free since then.
-    pub(super) fn guard(&mut self, link: Link, listing: RequestId) {
+    pub(super) fn guard(&mut self, link: Link, id: RequestId, listing: Box<GuardListing>) {
         if let Some(batch) = self.batches.iter_mut().find(|batch| batch.link == link) {
             self.slots += usize::from(!batch.holds_slot());
             batch.guarded = true;
-            batch.create = Create::Listing(listing);
+            batch.create = Create::Listing(id, listing);
         }
     }
 
@@ -278,7 +280,7 @@ impl<W> Pipeline<W> {
     /// Takes out every batch. The requests that are under way run out.
     pub(super) fn take_all(&mut self) -> VecDeque<SealedBatch<W>> {
         for batch in &self.batches {
-            if matches!(batch.create, Create::Listing(_) | Create::Looking(_)) {
+            if matches!(batch.create, Create::Listing(..) | Create::Looking(_)) {
                 self.looks_running_out.extend(batch.requests());
             } else {
                 let sequence = batch.link.sequence;

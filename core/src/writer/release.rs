@@ -9,7 +9,7 @@ use crate::backoff::Backoff;
 use crate::error::Outcome;
 use crate::event::Answer;
 use crate::format::ReleaseRecord;
-use crate::types::{EntryId, ObjectSeq, RegionId, Time};
+use crate::types::{EntryId, RegionId, Time};
 
 /// A region that is to be released.
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +66,6 @@ impl Carried {
 
     pub(super) fn set_due(&mut self, due: Time) {
         self.due = due;
-    }
-
-    /// The batch that would have had this sequence was dropped, and the next one takes it with the
-    /// same ids: those are not released.
-    fn spare(&mut self, sequence: ObjectSeq) {
-        let last_used = EntryId(sequence.0 << 20);
-        for through in self.records.values_mut().filter(|through| **through != EntryId::MAX) {
-            *through = last_used.min(*through);
-        }
     }
 }
 
@@ -160,7 +151,6 @@ impl<W> Writer<W> {
     /// After a roll back, records wait before they are sealed alone: longer each time, while that
     /// keeps failing.
     pub(super) fn delay_carried(&mut self) {
-        self.carried.spare(self.next_sequence);
         if self.carried.is_empty() {
             return;
         }

@@ -18,9 +18,9 @@ impl<W> Writer<W> {
                 let not_started = self.pipeline.take_not_started();
                 // Their sequences stay free, behind what is indexed and before the last object: that
                 // is a skip too.
-                let first = not_started.front().map(|batch| batch.link.sequence);
-                self.dropped_from = Some(first.unwrap_or(self.next_sequence));
-                self.skipped |= !not_started.is_empty() && self.rules.guard_after_roll_back;
+                let skips = !not_started.is_empty() || self.open.is_some();
+                self.skipped |= skips && self.rules.guard_after_roll_back;
+                self.note_failed(&not_started, &error);
                 self.fail_batches(not_started, &error);
                 self.fail_open(&error);
             }

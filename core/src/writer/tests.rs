@@ -24,6 +24,7 @@ mod verdicts;
 mod waiting;
 mod warning;
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -48,6 +49,8 @@ struct Log {
     now: Time,
     calls: u32,
     requests: Vec<StorageEffect>,
+    /// What was put last at each sequence.
+    put: BTreeMap<u64, Payload>,
 }
 
 const EPOCH: Epoch = Epoch(6);
@@ -116,7 +119,7 @@ impl Log {
 
     fn from(recovered: Recovered) -> Log {
         let writer = Writer::new(Time::ZERO, recovered);
-        Log { writer, now: Time::ZERO, calls: 0, requests: Vec::new() }
+        Log { writer, now: Time::ZERO, calls: 0, requests: Vec::new(), put: BTreeMap::new() }
     }
 
     /// Hands in an event, and a tick if one is due then, as a shell does, and says in short what
@@ -159,6 +162,9 @@ impl Log {
                         format!("list after {}", name.trim_start_matches('0'))
                     }
                 };
+                if let StorageEffect::PutObject { payload, .. } = &effect {
+                    self.put.insert(sequence_of(&effect), payload.clone());
+                }
                 self.requests.push(effect);
                 said
             }
@@ -334,6 +340,17 @@ impl Log {
         self.handle(Event::Storage(StorageAnswer::ReadBackResult { id, result: Ok(found) }))
     }
 
+    /// The read-back of a sequence finds what is no object, and does so again after the repeat.
+    fn finds_twice(&mut self, sequence: u64, object: &[u8]) -> Vec<String> {
+        self.finds(sequence, object);
+        while !self.requests.iter().any(|effect| sequence_of(effect) == sequence) {
+            self.now = self.writer.next_tick().expect("it is repeated");
+            self.handle(Event::Tick);
+        }
+        self.fails(sequence, StoreErrorKind::Exists);
+        self.finds(sequence, object)
+    }
+
     /// The listing of a guard shows objects at these sequences.
     fn lists(&mut self, sequences: &[u64]) -> Vec<String> {
         let at = self.requests.iter().position(|e| matches!(e, StorageEffect::List { .. }));
@@ -341,7 +358,7 @@ impl Log {
         let key = |sequence: &u64| self.writer.prefix().object_key(ObjectSeq(*sequence));
         let listed = sequences.iter().map(|sequence| Listed {
             key: key(sequence),
-            size: 200,
+            size: self.put.get(sequence).map_or(200, Payload::len),
             modified_millis: 0,
         });
         let result = Ok(listed.collect());

@@ -172,7 +172,13 @@ fn each_notice_is_one_event_with_the_prefix_and_the_key_if_it_has_one() {
 
 #[test]
 fn the_key_of_an_error_is_found_wherever_it_has_one() {
-    let fenced = Error::Fenced { key: key(), epoch: Epoch(1), theirs: Epoch(2), writer: None };
+    let fenced = Error::Fenced {
+        key: key(),
+        epoch: Epoch(1),
+        theirs: Epoch(2),
+        writer: None,
+        ack_mode: AckMode::Durable,
+    };
     let with = [
         Error::Contended { key: key(), epoch: Epoch(1), writer: None },
         timed_out(Operation::List),

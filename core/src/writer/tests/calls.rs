@@ -90,19 +90,21 @@ fn a_floor_seals_the_open_batch_also_without_a_free_slot() {
 }
 
 #[test]
-fn an_id_in_the_open_batch_waits_for_it_since_a_dropped_batch_gives_its_ids_again() {
+fn an_id_in_the_open_batch_needs_no_floor_since_a_dropped_batch_uses_up_its_sequence() {
     let mut log = Log::new(Options::default());
     log.append(1, "a");
-    assert_eq!(log.obsolete(1, id(6, 1)), ["put 6"]);
+    assert_eq!(log.obsolete(1, id(6, 1)), ["ack 2"]);
+    // One that the open batch does not go beyond needs one, and a pipeline that a roll back emptied
+    // raises it too.
+    assert_eq!(log.obsolete(2, id(6, 1)), ["put 6"]);
     assert_eq!(
         log.fails(6, StoreErrorKind::Refused),
-        ["fail [1]: Store creating Refused, Unknown", "ack 2"],
-        "a pipeline that a roll back emptied raises the floor too"
+        ["fail [1]: Store creating Refused, Unknown", "ack 3"],
     );
     log.append(1, "b");
     assert_eq!(log.flush(), ["put 7"]);
     assert_eq!(log.created(7), ["list after 5.wal"]);
-    assert_eq!(log.lists(&[7]), ["ack 3: 7/1", "ack 4"]);
+    assert_eq!(log.lists(&[7]), ["ack 4: 7/1", "ack 5"]);
     assert_eq!(planned(&log, EntryId::ZERO), [7], "7/1 is above 6/1");
 }
 
@@ -119,7 +121,7 @@ fn a_waiting_floor_fails_at_stop_and_at_poison() {
     log.append(2, "queued");
     log.fails(9, StoreErrorKind::Exists);
     assert_eq!(
-        log.finds(9, &[]),
+        log.finds_twice(9, &[]),
         [
             "fail [4]: Corrupted object, Unknown",
             "fail [6]: Corrupted object, NotWritten",
@@ -131,11 +133,56 @@ fn a_waiting_floor_fails_at_stop_and_at_poison() {
 #[test]
 fn a_floor_at_the_end_of_sequences_is_refused() {
     let mut log = three_objects();
-    assert_eq!(log.obsolete(1, EntryId::MAX), ["fail [4]: SequenceExhausted, NotWritten"]);
+    assert_eq!(log.obsolete(1, EntryId::MAX), ["fail [4]: IdTooFar, NotWritten"]);
     assert_eq!(planned(&log, EntryId::ZERO), [6, 7, 8], "nothing changed");
+
     let last = ObjectSeq::LIMIT.0 - 1;
-    assert_eq!(log.obsolete(1, id(last - 1, 1)), ["ack 5"]);
+    let mut log = Log::starting_at(at_once(), ObjectSeq(last - 5));
+    assert_eq!(log.obsolete(1, EntryId::MAX), ["fail [1]: SequenceExhausted, NotWritten"]);
+    assert_eq!(log.obsolete(1, id(last - 1, 1)), ["ack 2"]);
     assert_eq!(log.append(1, "d"), [format!("put {last}")]);
+}
+
+/// Every sequence that a floor leaves out may cost a later opening a claim.
+#[test]
+fn an_id_that_would_leave_out_more_than_2_to_the_20_sequences_is_too_far() {
+    let far = 1 << 20;
+    for open in [false, true] {
+        let mut log = three_objects();
+        let mut next = 9;
+        if open {
+            // It leaves first, under sequence 9.
+            log = Log::starting_at(Options::default(), ObjectSeq(next));
+            log.append(2, "open");
+            next += 1;
+        }
+        let waiter = log.calls + 1;
+        log.writer.handle(
+            log.now,
+            Event::Obsolete { region: RegionId(1), id: id(next + far, 1), waiter },
+        );
+        let error =
+            core::iter::from_fn(|| log.writer.poll_effect()).find_map(|effect| match effect {
+                Effect::FailWaiters { error, .. } => Some(error),
+                _ => None,
+            });
+        let Some(Error::IdTooFar { id: refused, limit }) = error else { panic!("{error:?}") };
+        assert_eq!(refused, id(next + far, 1));
+        assert_eq!(limit, id(next + far - 1, EntryId::MAX_POSITION));
+        log.calls += 1;
+        // What it says is possible is, and what it refused changed nothing.
+        let said = log.obsolete(1, limit);
+        if open {
+            assert_eq!(said, ["put 9"]);
+            log.created(9);
+        } else {
+            assert_eq!(said, [format!("ack {}", waiter + 1)]);
+        }
+        log.append(1, "d");
+        let said = log.flush();
+        assert!(open || said.is_empty() || said == [format!("put {}", next + far)], "{said:?}");
+        assert!(log.put.contains_key(&(next + far)), "{:?}", log.put.keys());
+    }
 }
 
 #[test]
@@ -181,7 +228,7 @@ fn a_failed_read_is_judged_after_poison() {
     let mut log = three_objects();
     log.append(1, "d");
     log.fails(9, StoreErrorKind::Exists);
-    log.finds(9, &[]);
+    log.finds_twice(9, &[]);
     let object = Link { sequence: ObjectSeq(7), epoch: EPOCH };
     let segment = SegmentRef { object, region: RegionId(1) };
     assert_eq!(log.handle(Event::SegmentReadFailed { segment, waiter: 9 }), ["ack 9: Indexed"]);

@@ -257,7 +257,7 @@ fn none_is_made_once_stop_began_or_the_log_was_poisoned() {
     log.append(2, "b");
     log.obsolete(1, id(6, 1));
     log.fails(7, Exists);
-    log.finds(7, &[0; 100]);
+    log.finds_twice(7, &[0; 100]);
     assert_eq!(log.writer.next_tick(), None);
     assert_eq!(log.tick_at(1_000_000), [""; 0]);
 }
@@ -346,7 +346,19 @@ fn answer(log: &mut Log, well: bool) {
     let answer = match &request {
         _ if !well => request.failed(StoreError::new(Refused)),
         StorageEffect::PutObject { .. } => StorageAnswer::CreateResult { id, result: Ok(()) },
-        StorageEffect::List { .. } => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        StorageEffect::List { .. } => {
+            let listed = log.put.iter().map(|(sequence, payload)| Listed {
+                key: log.writer.prefix().object_key(ObjectSeq(*sequence)),
+                size: payload.len(),
+                modified_millis: 0,
+            });
+            StorageAnswer::Listed { id, result: Ok(listed.collect()) }
+        }
+        StorageEffect::ReadBack { key, .. } => {
+            let KeyKind::Object(sequence) = log.writer.prefix().classify(key) else { panic!("{key}") };
+            let result = Ok(ReadBack::of(&log.put[&sequence.0].to_bytes()));
+            StorageAnswer::ReadBackResult { id, result }
+        }
         StorageEffect::DeleteObjects { keys, .. } => {
             let results = keys.iter().map(|key| (key.clone(), Ok(()))).collect();
             StorageAnswer::DeleteResult { id, results }

@@ -75,7 +75,7 @@ fn a_transient_create_is_repeated_without_end_with_the_same_bytes_and_a_delay_th
 fn a_stale_object_poisons_and_so_does_a_foreign_one_and_a_later_epochs() {
     type Found = (Bytes, &'static str);
     let found: [Found; 3] = [
-        (bare_object(6, 5), "Corrupted object"),
+        (bare_object(6, 5), "Displaced"),
         (Bytes::from_static(b"short"), "Corrupted object"),
         (bare_object(6, 6), "Fenced by 6 ?"),
     ];
@@ -84,7 +84,9 @@ fn a_stale_object_poisons_and_so_does_a_foreign_one_and_a_later_epochs() {
         log.append(1, "a");
         log.wait(1, id(6, 1));
         log.fails(6, Exists);
-        assert_eq!(log.finds(6, &object), [format!("fail [2]: {cause}, Unknown")]);
+        let said =
+            if object.len() < 90 { log.finds_twice(6, &object) } else { log.finds(6, &object) };
+        assert_eq!(said, [format!("fail [2]: {cause}, Unknown")]);
         assert_eq!(log.append(1, "b"), [format!("fail [3]: Poisoned {cause}, NotWritten")]);
         let stats = log.stats();
         assert_eq!((stats.poisoned_total, stats.create_conflicts_total), (1, 1));
@@ -192,7 +194,7 @@ fn an_id_in_the_open_batch_needs_no_floor_since_no_batch_is_rolled_back() {
 fn an_id_above_entries_that_are_on_their_way_is_unsettled() {
     let mut log = Log::new(enqueued());
     log.append(1, "a");
-    for above in [id(6, 2), id(9, 1), EntryId::MAX] {
+    for above in [id(6, 2), id(9, 1), id(1 << 20, 1)] {
         let waiter = log.calls + 1;
         let said = log.obsolete(1, above);
         assert_eq!(said, [format!("fail [{waiter}]: Unsettled, NotWritten")]);
@@ -202,7 +204,7 @@ fn an_id_above_entries_that_are_on_their_way_is_unsettled() {
     log.created(7);
     assert_eq!(planned(&log, 1), [6, 7], "nothing changed");
     let said = log.obsolete(1, EntryId::MAX);
-    assert_eq!(said, ["fail [6]: SequenceExhausted, NotWritten"]);
+    assert_eq!(said, ["fail [6]: IdTooFar, NotWritten"]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// An answer to a request, good or bad.
-fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> StorageAnswer {
+fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Payload>) -> StorageAnswer {
     use StoreErrorKind::*;
     let (id, sequence) = (effect.id(), sequence_of(effect));
     let kinds = [Exists, NotFound, TimedOut, Refused, Transient, Transient];
@@ -60,7 +60,7 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
                 2 => bare_object(sequence, 40),
                 3 => Bytes::from_static(b"short"),
                 // An answer was lost: it is our own.
-                4 | 5 if put.contains_key(&sequence) => put[&sequence].clone(),
+                4 | 5 if put.contains_key(&sequence) => put[&sequence].to_bytes(),
                 _ => return failed,
             };
             let found = ReadBack::of(&object);
@@ -68,12 +68,22 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
         }
         StorageEffect::List { .. } if how < 200 => {
             let key = |sequence: u64| prefix().object_key(ObjectSeq(sequence));
-            let listed = (6..9 + u64::from(how) % 20).map(|sequence| Listed {
-                key: key(sequence),
-                size: 100 + sequence,
+            let size = |at| put.get(&at).map_or(100 + at, Payload::len);
+            let some = 6..9 + u64::from(how) % 20;
+            let all = some.chain(put.keys().copied()).collect::<BTreeSet<_>>();
+            let listed = all.into_iter().map(|at| Listed {
+                key: key(at),
+                size: size(at),
                 modified_millis: 0,
             });
-            StorageAnswer::Listed { id, result: Ok(listed.collect()) }
+            let mut listed: Vec<_> = listed.collect();
+            match how % 11 {
+                0 => listed.clear(),
+                1 => listed.reverse(),
+                2 => drop(listed.pop()),
+                _ => {}
+            }
+            StorageAnswer::Listed { id, result: Ok(listed) }
         }
         StorageEffect::FetchRange { .. } if how < 200 => {
             StorageAnswer::Fetched { id, result: Ok(start_object(sequence, "other")) }
@@ -102,11 +112,22 @@ fn answer(effect: &StorageEffect, how: u8, put: &BTreeMap<u64, Bytes>) -> Storag
 }
 
 /// The answer of a store in which nothing else is.
-fn good_answer(effect: &StorageEffect) -> StorageAnswer {
+fn good_answer(effect: &StorageEffect, put: &BTreeMap<u64, Payload>) -> StorageAnswer {
     let id = effect.id();
     match effect {
         StorageEffect::PutObject { .. } => StorageAnswer::CreateResult { id, result: Ok(()) },
-        StorageEffect::List { .. } => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
+        StorageEffect::List { .. } => {
+            let listed = put.iter().map(|(at, payload)| Listed {
+                key: prefix().object_key(ObjectSeq(*at)),
+                size: payload.len(),
+                modified_millis: 0,
+            });
+            StorageAnswer::Listed { id, result: Ok(listed.collect()) }
+        }
+        StorageEffect::ReadBack { .. } if put.contains_key(&sequence_of(effect)) => {
+            let found = put[&sequence_of(effect)].read_back();
+            StorageAnswer::ReadBackResult { id, result: Ok(found) }
+        }
         StorageEffect::DeleteObjects { keys, .. } => {
             let results = keys.iter().map(|key| (key.clone(), Ok(()))).collect();
             StorageAnswer::DeleteResult { id, results }
@@ -245,7 +266,7 @@ fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> 
             Some(Step::Watch { region }) => Event::Watch { region: RegionId(region) },
             // From here on all goes well, until nothing is left to do.
             None if !log.requests.is_empty() => {
-                Event::Storage(good_answer(&log.requests.remove(0)))
+                Event::Storage(good_answer(&log.requests.remove(0), &put))
             }
             None if log.writer.next_tick().is_some() => {
                 log.now = log.writer.next_tick().map_or(log.now, |tick| log.now.max(tick));
@@ -292,7 +313,7 @@ fn run(options: Options, steps: &[Step], next: u64, keys: usize) -> Vec<String> 
                 }
                 Effect::Storage(effect) => {
                     if let StorageEffect::PutObject { payload, .. } = effect {
-                        put.insert(sequence_of(effect), payload.to_bytes());
+                        put.insert(sequence_of(effect), payload.clone());
                     }
                     log.requests.push(effect.clone());
                     let puts = log

@@ -469,7 +469,7 @@ fn nothing_is_deleted_after_poison_and_what_is_under_way_leaves_the_index() {
     log.append_durable(2);
     log.append(2, "b");
     log.fails(11, Exists);
-    log.finds(11, &[0; 100]);
+    log.finds_twice(11, &[0; 100]);
     assert!(!log.writer.is_stopped(), "two deletes are under way");
     assert_eq!(log.deleted(6), [""; 0]);
     assert_eq!(log.stats().indexed_objects, 5);

@@ -93,16 +93,16 @@ fn a_roll_back_forgets_a_region_that_had_nothing_else() {
     assert_eq!(log.known(), 0);
     // With an open batch alone.
     log.append(3, "b");
-    log.created(7);
-    log.lists(&[7]);
+    log.created(8);
+    log.lists(&[8]);
     log.append(3, "c");
     log.append(4, "open");
     assert_eq!(log.obsolete(4, id(7, 1)), ["ack 7"]);
     assert_eq!(log.known(), 2);
-    log.fails(8, TimedOut);
-    log.fails(8, NotFound);
+    log.fails(9, TimedOut);
+    log.fails(9, NotFound);
     log.tick_at(10_000);
-    log.fails(8, Refused);
+    log.fails(9, Refused);
     assert_eq!(log.known(), 1, "3 has an object");
 }
 

@@ -118,10 +118,9 @@ fn a_release_that_follows_takes_it_along() {
     assert_eq!(log.stats().release_records_total, 1);
 }
 
-/// An open batch that is dropped never used its sequence: its ids are given again, and what has
-/// them then was not released.
+/// The ids of an open batch that is dropped are not given again: what is appended then was not released.
 #[test]
-fn ids_that_are_given_again_are_not_hidden_by_a_carried_record() {
+fn what_comes_after_a_carried_record_is_not_hidden_by_it() {
     let mut log = Log::new(Options { max_in_flight: 1, ..at_once() });
     log.append(2, "a");
     log.append(2, "b");
@@ -138,11 +137,11 @@ fn ids_that_are_given_again_are_not_hidden_by_a_carried_record() {
             "fail [5]: Store creating Refused, Unknown",
         ]
     );
-    assert_eq!(log.append(1, "new"), ["put 8"]);
-    log.created(8);
-    assert_eq!(log.lists(&[8]), ["ack 6: 8/1"], "the same id as before");
-    assert_eq!(log.visible(1), [8]);
-    assert_eq!(log.writer.catalog.watermark(RegionId(1)), EntryId(8 << 20));
+    assert_eq!(log.append(1, "new"), ["put 9"]);
+    log.created(9);
+    assert_eq!(log.lists(&[9]), ["ack 6: 9/1"], "8/1 was handed out before");
+    assert_eq!(log.visible(1), [9]);
+    assert_eq!(log.writer.catalog.watermark(RegionId(1)), id(8, 1));
 }
 
 #[test]
@@ -156,9 +155,9 @@ fn the_same_where_the_region_had_older_entries() {
     log.release(1);
     log.fails(7, Refused);
     log.append(1, "new");
-    log.created(9);
-    log.lists(&[9]);
-    assert_eq!(log.visible(1), [9], "6 is hidden, 9 is not");
+    log.created(10);
+    log.lists(&[10]);
+    assert_eq!(log.visible(1), [10], "6 is hidden, 10 is not");
 }
 
 #[test]
@@ -342,7 +341,7 @@ fn a_record_that_was_carried_when_the_log_was_poisoned_is_lost() {
     let mut log = rolled_back();
     log.append(2, "b");
     log.fails(8, TimedOut);
-    assert_eq!(log.finds(8, &[0; 100]), ["fail [3]: Corrupted header, Unknown"]);
+    assert_eq!(log.finds_twice(8, &[0; 100]), ["fail [3]: Corrupted header, Unknown"]);
     assert_eq!(log.stop(), ["fail [4]: Lost 0 entries, 1 releases, NotWritten"]);
 }
 

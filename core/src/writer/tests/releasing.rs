@@ -299,7 +299,7 @@ fn of_what_was_never_sent_a_restart_brings_back_nothing() {
     let said = log.fails(6, Refused);
     assert_eq!(said[0], "fail [1]: Store creating Refused, Unknown");
     assert_eq!(log.release(4), ["ack 6"]);
-    assert_eq!(log.release(1), ["put 8"], "6 may have landed");
+    assert_eq!(log.release(1), ["put 9"], "6 may have landed");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn poison_fails_it_with_the_cause() {
     log.append_durable(1);
     log.release(1);
     log.fails(7, Exists);
-    assert_eq!(log.finds(7, &[0; 100]), ["fail [2]: Corrupted header, Unknown"]);
+    assert_eq!(log.finds_twice(7, &[0; 100]), ["fail [2]: Corrupted header, Unknown"]);
     assert_eq!(log.release(1), ["fail [3]: Poisoned Corrupted header, NotWritten"]);
     assert_eq!(log.visible(1), [6]);
     // The record is lost with the log, and stop says so.

@@ -225,12 +225,12 @@ fn queued_appends_outlive_a_roll_back() {
             "fail [1]: Store creating Refused, Unknown",
             "fail [2]: Store creating Refused, NotWritten",
             "fail [3]: Store creating Refused, NotWritten",
-            // The open batch never used its sequence, 8.
-            "put 8",
+            // The open batch used up its sequence, 8: its ids were handed out.
+            "put 9",
         ]
     );
-    assert_eq!(log.created(8), ["list after 5.wal"]);
-    assert_eq!(log.lists(&[8]), ["ack 4: 8/1"]);
+    assert_eq!(log.created(9), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[9]), ["ack 4: 9/1"]);
 }
 
 #[test]

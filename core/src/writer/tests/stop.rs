@@ -130,7 +130,7 @@ fn a_poisoned_log_stops_with_its_cause_once_creates_have_run_out() {
     log.append(1, "a");
     log.append(1, "b");
     log.fails(6, Exists);
-    log.finds(6, &[0; 100]);
+    log.finds_twice(6, &[0; 100]);
     assert!(!log.writer.is_stopped());
     assert_eq!(log.stop(), [""; 0], "7 is in flight");
     assert_eq!(log.created(7), ["fail [3]: Poisoned Corrupted header, NotWritten"]);

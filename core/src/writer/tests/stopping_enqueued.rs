@@ -188,7 +188,7 @@ fn a_poisoned_log_without_a_loss_answers_its_poison() {
     log.lists(&[51]);
     log.append(1, "b");
     log.fails(52, Exists);
-    log.finds(52, &[]);
+    log.finds_twice(52, &[]);
     assert_eq!(log.stop(), ["fail [4]: Lost 1 entries, NotWritten"], "a is safe");
 }
 

@@ -67,7 +67,7 @@ fn a_read_that_waits_is_answered_after_poison() {
     log.judge(6, EPOCH);
     log.append(2, "b");
     log.fails(8, Exists);
-    assert_eq!(log.finds(8, &[0; 100]), ["fail [5]: Corrupted header, Unknown"]);
+    assert_eq!(log.finds_twice(8, &[0; 100]), ["fail [5]: Corrupted header, Unknown"]);
     assert_eq!(log.judge(6, EPOCH), [""; 0], "the delete runs out still");
     assert_eq!(log.deleted(6), ["ack 4: Gone", "ack 6: Gone"]);
     assert_eq!(log.judge(7, EPOCH), ["ack 7: Indexed"]);

@@ -80,6 +80,6 @@ fn a_poisoned_or_stopped_log_warns_no_more() {
     log.append(1, "a");
     log.append(1, "b");
     log.fails(6, StoreErrorKind::Exists);
-    log.finds(6, &[]);
+    log.finds_twice(6, &[]);
     assert_eq!(log.writer.next_tick(), None, "though 7 runs out");
 }
