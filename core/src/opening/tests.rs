@@ -1,4 +1,5 @@
 mod collected;
+mod disbelieved;
 mod endings;
 mod examining;
 mod exclusive;

@@ -142,6 +142,8 @@ pub(super) struct Store {
     pub(super) ignores_offset: bool,
     /// Whether listings come in no order.
     pub(super) unordered: bool,
+    /// After how many keys a listing is cut off without a word.
+    pub(super) page: Option<usize>,
     /// Keys that every listing shows, with their sizes, besides what is there.
     pub(super) ghosts: Vec<Listed>,
     /// Objects that are not held: their sizes, and what of them is asked for.
@@ -282,6 +284,7 @@ impl Store {
                 let mut listing: Vec<_> =
                     real.chain(sparse).chain(self.ghosts.iter().cloned()).collect();
                 listing.sort_by(|a, b| a.key.cmp(&b.key));
+                listing.truncate(self.page.unwrap_or(usize::MAX));
                 if self.unordered {
                     listing.reverse();
                 }
