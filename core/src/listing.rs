@@ -105,6 +105,12 @@ impl Listing {
         self.end_pass()
     }
 
+    /// Who asks has just created something that the last pass does not show: the next two are to agree.
+    /// What has settled stays so.
+    pub(crate) fn begin_again(&mut self) {
+        self.before = None;
+    }
+
     fn ask(&mut self, after: Option<Key>) -> Round {
         self.asked_from.clone_from(&after);
         Round::More { after }
@@ -264,6 +270,17 @@ mod tests {
         assert_eq!(listing.take(keys([3, 2, 1])), unsettled(Some(1), 3), "2 came in between");
         assert_eq!(listing.take(keys([4, 2, 3])), unsettled(Some(3), 4));
         assert_eq!(listing.take(keys([4])), Round::Done(keys([1, 2, 3, 4])));
+    }
+
+    /// Else what its own caller creates would keep it from ever settling.
+    #[test]
+    fn what_its_caller_created_meanwhile_is_in_two_fresh_passes() {
+        let mut listing = begin(Trust::InOrder);
+        assert_eq!(listing.take(keys([2, 1])), more(None));
+        assert_eq!(listing.take(keys([3, 1])), unsettled(Some(1), 3));
+        listing.begin_again();
+        assert_eq!(listing.take(keys([3, 9])), more(Some(1)));
+        assert_eq!(listing.take(keys([9, 3])), Round::Done(keys([1, 3, 9])));
     }
 
     #[test]

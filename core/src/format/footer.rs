@@ -47,7 +47,7 @@ impl SegmentMeta {
         self.offset..self.offset.saturating_add(self.length)
     }
 
-    pub(super) fn encode(&self, out: &mut impl bytes::BufMut) {
+    pub(crate) fn encode(&self, out: &mut impl bytes::BufMut) {
         out.put_u64(self.region.0);
         out.put_u64(self.min_id.0);
         out.put_u64(self.max_id.0);
@@ -81,7 +81,7 @@ impl Trailer {
         (head, MAGIC)
     }
 
-    pub(super) fn encode(&self, out: &mut impl bytes::BufMut) {
+    pub(crate) fn encode(&self, out: &mut impl bytes::BufMut) {
         let (head, magic) = self.checksummed();
         out.put_slice(&head);
         out.put_u32(self.object_crc);

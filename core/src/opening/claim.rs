@@ -113,7 +113,7 @@ impl Opening {
         let mut waiting: VecDeque<_> = holes.iter().cloned().collect();
         let losses = self.own.claims.losses;
         let goes_ahead = core::mem::take(&mut self.own.claims.goes_ahead);
-        if goes_ahead && self.rules.claims_go_ahead {
+        if goes_ahead && self.rules.claims_go_ahead && !self.is_stopped_from(ObjectSeq(next)) {
             let far = (2 * self.came).max(2).saturating_mul(1 << (losses - 1).min(16));
             let largest = recovery.listed.last().map_or(0, |largest| largest.0);
             let ahead = next.max(last).max(largest) + far.min(FURTHEST);
@@ -134,6 +134,14 @@ impl Opening {
             created: 0,
             lost: None,
         });
+    }
+
+    /// Whether a claim stands somewhere from here on that stops every writer of what is there: it will
+    /// come to it, so that one further ahead would only make more holes.
+    fn is_stopped_from(&self, next: ObjectSeq) -> bool {
+        let epoch = self.tip_epoch();
+        let stops = |header: &Header| header.links_to_itself() && header.epoch > epoch;
+        self.known.range(next..).any(|(_, object)| stops(&object.header))
     }
 
     /// Why these are more holes than this opening claims, if they are. Each is one request and stands
@@ -305,7 +313,8 @@ impl Opening {
             self.notice(Notice::OpeningAgain { key, epoch });
         }
         match before {
-            Before::Unsettled(listing, after) => {
+            Before::Unsettled(mut listing, after) => {
+                listing.begin_again();
                 self.requests.push(Request::list(self.prefix.objects(), after));
                 self.phase = Phase::Listing(listing);
             }

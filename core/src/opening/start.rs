@@ -211,9 +211,7 @@ impl Opening {
         let Phase::Rereading(start) = &mut self.phase else { return };
         match body {
             Body::Bytes(bytes) if matches!(start.judge_whole(bytes.clone()), Standing::Ours) => {
-                if let Phase::Rereading(start) = core::mem::replace(&mut self.phase, Phase::Ended) {
-                    self.opened(*start);
-                }
+                self.reread_ended();
             }
             // The download may be damaged, once.
             Body::Bytes(_) if !start.reread => {
@@ -221,7 +219,7 @@ impl Opening {
                 let again = start.ask(Ask::Fetch(0..start.size));
                 self.requests.push(again);
             }
-            // Header, size and checksum tell what stands there.
+            // Whatever comes of the download: header, size and checksum tell what stands there.
             Body::Bytes(_) | Body::Misfit(_) => {
                 let ends = start.ask(Ask::ReadBack);
                 self.requests.push(ends);
@@ -233,6 +231,9 @@ impl Opening {
     pub(super) fn reread_back(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
         let Phase::Rereading(start) = &mut self.phase else { return };
         let key = start.put.key.clone();
+        if matches!(&result, Ok(found) if start.is_ours(found)) {
+            return self.reread_ended();
+        }
         match start.judge_read_back(result.clone()) {
             Standing::Absent => self.start_is_gone(),
             Standing::Unread => {
@@ -248,6 +249,12 @@ impl Opening {
             Standing::Foreign(error) => self.fail(Error::corrupted(key, error)),
             // It was created, and another stands there now.
             _ => self.fail(Error::UnsafeStore { key }),
+        }
+    }
+
+    fn reread_ended(&mut self) {
+        if let Phase::Rereading(start) = core::mem::replace(&mut self.phase, Phase::Ended) {
+            self.opened(*start);
         }
     }
 
@@ -467,6 +474,12 @@ impl Start {
     /// Whether this is the start object, or was there before it.
     pub(super) fn knows(&self, sequence: ObjectSeq) -> bool {
         sequence == self.header.sequence || self.recovery.listed.contains(&sequence)
+    }
+
+    /// Whether the ends of what stands at the key are ours: the last bytes hold the checksum of all.
+    fn is_ours(&self, found: &ReadBack) -> bool {
+        let Ask::Put(payload) = &self.put.ask else { return false };
+        found.size == self.size && found.is_of(&self.header.encode(), payload)
     }
 
     fn is_only_attempt(&self) -> bool {

@@ -1,12 +1,15 @@
 mod collected;
+mod disbelieved;
 mod endings;
 mod examining;
 mod exclusive;
 mod histories;
+mod lying;
 mod random;
 mod recovering;
 mod released;
 mod repairing;
+mod rereading;
 mod session;
 mod starting;
 mod store;

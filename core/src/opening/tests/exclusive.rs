@@ -4,6 +4,7 @@ mod claims;
 mod confirmed;
 mod costs;
 mod crashed;
+mod faster;
 mod kept;
 mod look;
 mod two;

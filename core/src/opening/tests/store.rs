@@ -142,12 +142,19 @@ pub(super) struct Store {
     pub(super) ignores_offset: bool,
     /// Whether listings come in no order.
     pub(super) unordered: bool,
+    /// After how many keys a listing is cut off without a word.
+    pub(super) page: Option<usize>,
     /// Keys that every listing shows, with their sizes, besides what is there.
     pub(super) ghosts: Vec<Listed>,
+    /// Objects that are not held: their sizes, and what of them is asked for.
+    pub(super) sparse: BTreeMap<Key, Sparse>,
     /// When objects were written; the others in 1970.
     pub(super) modified: BTreeMap<Key, u64>,
     pub(super) faults: Vec<(Operation, Key, Fault)>,
 }
+
+/// The size of an object, and its bytes, made up.
+pub(super) type Sparse = (u64, Box<dyn Fn(Range<u64>) -> Bytes>);
 
 impl Store {
     /// A store that holds these objects, each at the key of its own sequence.
@@ -268,14 +275,25 @@ impl Store {
                     size: bytes.len() as u64,
                     modified_millis: self.modified.get(key).copied().unwrap_or_default(),
                 });
-                let mut listing: Vec<_> = real.chain(self.ghosts.iter().cloned()).collect();
+                let sparse = self.sparse.iter().filter(|(key, _)| wanted(key));
+                let sparse = sparse.map(|(key, (size, _))| Listed {
+                    key: key.clone(),
+                    size: *size,
+                    modified_millis: 0,
+                });
+                let mut listing: Vec<_> =
+                    real.chain(sparse).chain(self.ghosts.iter().cloned()).collect();
                 listing.sort_by(|a, b| a.key.cmp(&b.key));
+                listing.truncate(self.page.unwrap_or(usize::MAX));
                 if self.unordered {
                     listing.reverse();
                 }
                 StorageAnswer::Listed { id: *id, result: Ok(listing) }
             }
             StorageEffect::FetchRange { id, key, range, .. } => {
+                if let Some((_, make_up)) = self.sparse.get(key) {
+                    return StorageAnswer::Fetched { id: *id, result: Ok(make_up(range.clone())) };
+                }
                 let body = |bytes: &Bytes| {
                     let end = range.end.min(bytes.len() as u64);
                     bytes.slice(range.start.min(end) as usize..end as usize)
