@@ -1,6 +1,8 @@
 //! Claiming what is free behind the tip, where every older writer would have to pass (DESIGN.md
 //! section 12, rules 1 and 2).
 
+#![allow(clippy::single_range_in_vec_init, reason = "holes are ranges, and one may be alone")]
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;

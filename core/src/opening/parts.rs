@@ -67,6 +67,8 @@ pub(super) fn part_of(range: Range<u64>) -> Range<u64> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init, reason = "one part is read")]
+
     use alloc::vec;
     use alloc::vec::Vec;
 

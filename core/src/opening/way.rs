@@ -1,6 +1,8 @@
 //! Whether the way behind the tip is blocked for every older writer, so that a start object may
 //! be created (DESIGN.md section 12, rule 2).
 
+#![allow(clippy::single_range_in_vec_init, reason = "holes are ranges, and one may be alone")]
+
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -56,7 +58,8 @@ mod tests {
 
     #[test]
     fn the_lowest_free_sequence_is_claimed_and_every_hole() {
-        let cases: [(&[(u64, u64)], &[Range<u64>]); 6] = [
+        type Case<'a> = (&'a [(u64, u64)], &'a [Range<u64>]);
+        let cases: [Case<'_>; 6] = [
             (&[], &[6..7]),
             (&[(6, 3)], &[7..8]),
             (&[(6, 2), (7, 3)], &[8..9]),

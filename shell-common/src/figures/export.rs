@@ -124,7 +124,7 @@ enum Value<'a> {
 }
 
 /// Every figure. The pattern names every field, so that one that is new is not forgotten.
-fn figures(stats: &Stats) -> [Figure<'_>; 33] {
+fn figures(stats: &Stats) -> [Figure<'_>; 34] {
     let Stats {
         appends_total,
         appended_entries_total,
@@ -132,6 +132,7 @@ fn figures(stats: &Stats) -> [Figure<'_>; 33] {
         created_objects_total,
         create_failures_total,
         create_conflicts_total,
+        guards_total,
         create_retries_total,
         rejected_appends_total,
         stalled_appends_total,
@@ -204,6 +205,12 @@ fn figures(stats: &Stats) -> [Figure<'_>; 33] {
             Count,
             create_conflicts_total,
             "Attempts to create an object that met another object at its key",
+        ),
+        counter(
+            "sealog_guards_total",
+            Count,
+            guards_total,
+            "Looks for objects of others before a batch became part of the log",
         ),
         counter(
             "sealog_create_retries_total",

@@ -177,7 +177,7 @@ fn the_key_of_an_error_is_found_wherever_it_has_one() {
         epoch: Epoch(1),
         theirs: Epoch(2),
         writer: None,
-        ack_mode: AckMode::Durable,
+        ack_mode: sealog_core::AckMode::Durable,
     };
     let with = [
         Error::Contended { key: key(), epoch: Epoch(1), writer: None },
