@@ -7,7 +7,9 @@ pub mod hooked;
 pub mod matrix;
 pub mod model;
 pub mod place;
+pub mod pending;
 pub mod proxy;
+pub mod s3;
 pub mod shells;
 pub mod sim;
 

@@ -1,0 +1,97 @@
+//! Deletes that fail (fault 20 and DESIGN.md section 9): they cost few requests, and the log goes on.
+
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use sealog_tests::s3::{Fault, Kind, Rule};
+use sealog_tokio::Wal;
+
+use crate::log::{Log, REGION, key};
+use crate::row::{Row, opened};
+use crate::stage::{Checked, Stage, ensure, status};
+
+/// How many objects become obsolete, one after the other.
+const OBJECTS: u64 = 40;
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for of in [301, 400, 403, 404, 405, 409, 412, 429, 500, 501, 503] {
+        rows.push(fails(format!("scripted_s3/{of} for every delete"), status(of)));
+    }
+    rows.extend([
+        fails("scripted_s3/each key of a delete is refused by itself".into(), Fault::RefusesEach("AccessDenied")),
+        fails("scripted_s3/an HTML page for every delete".into(), Fault::html()),
+        fails("scripted_s3/every delete breaks off".into(), Fault::Dropped),
+        fails("scripted_s3/no delete is ever answered".into(), Fault::Held),
+        goes_on("scripted_s3/the answers to deletes are lost", Fault::Lost),
+        goes_on("scripted_s3/a delete says nothing of one key", Fault::ForgetsOne),
+        goes_on("scripted_s3/the first delete is refused", status(403)),
+    ]);
+    rows
+}
+
+/// Makes each entry obsolete once the next one is there.
+async fn obsolete_one_by_one(stage: &mut Stage, wal: &Wal) -> Checked {
+    for number in 0..OBJECTS {
+        let id = stage.append(wal, &format!("entry {number}")).await;
+        let id = id.map_err(|error| format!("entry {number}: {error}"))?;
+        let before: Vec<_> = stage.acknowledged.keys().copied().filter(|old| *old < id).collect();
+        if let Some(last) = before.last() {
+            wal.obsolete(REGION, *last).await.map_err(|error| error.to_string())?;
+            stage.made_obsolete(*last);
+        }
+    }
+    Ok(())
+}
+
+/// However many objects could be deleted, and however often the boundary rises, there are few
+/// requests until `reclaim_interval`.
+fn fails(name: String, fault: Fault) -> Row {
+    let title = name.clone();
+    Row::new(&title, move || async move {
+        let mut stage = Stage::new(Log::Of(2)).await;
+        // The others of these tests never try again.
+        stage.options.reclaim_interval = Duration::from_secs(60);
+        let wal = opened(&mut stage).await?;
+        stage.script([Rule::on(Kind::Delete, fault)]);
+        obsolete_one_by_one(&mut stage, &wal).await?;
+        // At first as many as may be under way; then one probes at a time, at most once an interval.
+        let most = u64::from(stage.options.max_deletes_in_flight) + 1;
+        stage.asked(Kind::Delete, 1..=most)?;
+        ensure!(stage.s3.bucket().get(&key(3)).is_some(), "{name}: something was deleted");
+        let failed = wal.stats().await.map_err(|error| error.to_string())?.failed_deletes_total;
+        ensure!(failed <= 2 * OBJECTS, "{failed} failed deletes of {OBJECTS} objects");
+        stage.s3.heal();
+        wal.stop().await.map_err(|error| format!("stop: {error}"))?;
+        // What is left is deleted by a later instance.
+        stage.nothing_is_lost().await
+    })
+}
+
+/// The first few fail; what comes later succeeds.
+fn goes_on(name: &str, fault: Fault) -> Row {
+    Row::new(name, move || async move {
+        let mut stage = Stage::new(Log::Of(2)).await;
+        stage.options.reclaim_interval = Duration::from_secs(1);
+        let wal = opened(&mut stage).await?;
+        stage.script([Rule::on(Kind::Delete, fault).first(1)]);
+        obsolete_one_by_one(&mut stage, &wal).await?;
+        let gone = key(3);
+        // After an interval of a second what failed is tried again.
+        for _ in 0..200 {
+            if stage.s3.bucket().get(&gone).is_none() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ensure!(stage.s3.bucket().get(&gone).is_none(), "it is never deleted");
+        let found: Vec<_> = wal
+            .read(REGION, sealog_tokio::EntryId::ZERO)
+            .try_collect()
+            .await
+            .map_err(|error| error.to_string())?;
+        ensure!(found.len() == stage.acknowledged.len(), "{found:?}");
+        wal.stop().await.map_err(|error| format!("stop: {error}"))?;
+        stage.nothing_is_lost().await
+    })
+}
