@@ -20,6 +20,9 @@ pub struct Bucket {
     versions: u64,
     pub(super) rules: Vec<Rule>,
     pub(super) counts: BTreeMap<Kind, u64>,
+    /// How many requests are under way, and how many were at most.
+    under_way: BTreeMap<Kind, u64>,
+    pub(super) peaks: BTreeMap<Kind, u64>,
     pub(super) late: Vec<(String, Bytes)>,
     /// How many keys a page has.
     pub page: usize,
@@ -68,6 +71,8 @@ impl Default for Bucket {
             versions: 0,
             rules: Vec::new(),
             counts: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            peaks: BTreeMap::new(),
             late: Vec::new(),
             page: 1_000,
             order: Order::Ascending,
@@ -119,6 +124,20 @@ impl Bucket {
     /// Moves the clock.
     pub fn pass(&mut self, millis: u64) {
         self.now += millis;
+    }
+
+    pub(super) fn enters(&mut self, kind: Kind) {
+        *self.counts.entry(kind).or_default() += 1;
+        let under_way = self.under_way.entry(kind).or_default();
+        *under_way += 1;
+        let peak = self.peaks.entry(kind).or_default();
+        *peak = (*peak).max(*under_way);
+    }
+
+    pub(super) fn leaves(&mut self, kind: Kind) {
+        if let Some(under_way) = self.under_way.get_mut(&kind) {
+            *under_way -= 1;
+        }
     }
 
     pub(super) fn land(&mut self) {
@@ -226,7 +245,8 @@ impl Bucket {
     fn list(&self, request: &Request, faults: &[Fault]) -> Reply {
         let (prefix, after) = (request.asked("prefix"), request.asked("start-after"));
         let mut token = request.asked("continuation-token");
-        let (mut order, mut keys, mut says, mut gives) = (self.order, self.page, true, Token::Right);
+        let (mut order, mut keys, mut says, mut gives) =
+            (self.order, self.page, true, Token::Right);
         let mut hidden = Vec::new();
         let mut sizes = BTreeMap::new();
         for fault in faults {

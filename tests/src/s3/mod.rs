@@ -162,9 +162,16 @@ impl S3 {
         self.bucket().counts.clone()
     }
 
+    /// How many requests of a kind were under way at once since the last [`forget`](S3::forget).
+    pub fn peak(&self, kind: Kind) -> u64 {
+        self.bucket().peaks.get(&kind).copied().unwrap_or(0)
+    }
+
     /// Begins to count anew.
     pub fn forget(&self) {
-        self.bucket().counts.clear();
+        let mut bucket = self.bucket();
+        bucket.counts.clear();
+        bucket.peaks.clear();
     }
 
     /// What came in late takes effect now, as it would have then: a create only where nothing is.
@@ -193,7 +200,11 @@ impl Shared {
         let mut to = connection;
         loop {
             let request = Request::read(&mut from)?;
-            match self.answer(&request) {
+            let answer = self.answer(&request);
+            if let Some((kind, _)) = request.kind() {
+                self.lock().leaves(kind);
+            }
+            match answer {
                 Some(reply) => {
                     to.write_all(&reply.encode(request.is_head()))?;
                     if reply.is_cut() {
@@ -210,7 +221,7 @@ impl Shared {
         let (kind, key) = request.kind()?;
         let faults = {
             let mut bucket = self.lock();
-            *bucket.counts.entry(kind).or_default() += 1;
+            bucket.enters(kind);
             bucket.faults(kind, &key)
         };
         let mut reply = None;

@@ -71,9 +71,9 @@ pub(super) fn deleted(answers: &[(String, Option<&'static str>)]) -> String {
         .iter()
         .map(|(key, refused)| match refused {
             None => format!("<Deleted><Key>{key}</Key></Deleted>"),
-            Some(code) => format!(
-                "<Error><Key>{key}</Key><Code>{code}</Code><Message>no</Message></Error>"
-            ),
+            Some(code) => {
+                format!("<Error><Key>{key}</Key><Code>{code}</Code><Message>no</Message></Error>")
+            }
         })
         .collect();
     format!(

@@ -30,7 +30,9 @@ pub(crate) fn rows() -> Vec<Row> {
                 .asks(Kind::Put, 2, 6)
                 .asks(Kind::List, 2, 8)
                 .into(),
-            told("and then it lands late, as another's would").rule(put(status(of)).first(1)).into(),
+            told("and then it lands late, as another's would")
+                .rule(put(status(of)).first(1))
+                .into(),
         ]);
     }
     for (number, what) in [(1, "claim"), (2, "start object")] {
@@ -52,9 +54,12 @@ pub(crate) fn rows() -> Vec<Row> {
         ]);
     }
     // The store check says nothing of what it was asked before.
-    rows.push(told("the answer to the check of the store is lost").rule(put(Fault::Lost).nth(3))
-        .options(|options| options.open_timeout = std::time::Duration::from_secs(5))
-        .into());
+    rows.push(
+        told("the answer to the check of the store is lost")
+            .rule(put(Fault::Lost).nth(3))
+            .options(|options| options.open_timeout = std::time::Duration::from_secs(5))
+            .into(),
+    );
     rows.extend([lands_late(), overwrites_at_check()]);
     rows.extend(through());
     rows.push(race());
@@ -120,7 +125,11 @@ fn through() -> Vec<Row> {
         told("the read of a start object fails once")
             .rule(Rule::on(Kind::Get, status(503)).of_object(7).first(1))
             .into(),
-        told("a start object is read once, whole").asks(Kind::Get, 7, 7).asks(Kind::Put, 4, 4).into(),
+        // Six objects, the start object, and five entries to see what was recovered.
+        told("a start object is read once, whole")
+            .asks(Kind::Get, 12, 12)
+            .asks(Kind::Put, 4, 4)
+            .into(),
     ]
 }
 

@@ -42,13 +42,12 @@ pub(crate) fn rows() -> Vec<Row> {
                     "scripted_s3/object {sequence} has {len} bytes and is listed with more, {does:?}"
                 );
                 rows.push(damaged(
-                    Row::told(name, Log::Of(5), does)
-                        .prepared(move |stage| {
-                            let size = stage.s3.bucket().get(&key(sequence)).unwrap().bytes.len();
-                            stage.change(&key(sequence), |bytes| bytes.truncate(len));
-                            let shows = Fault::Shows(key(sequence), size as u64);
-                            stage.sticky(Rule::on(Kind::List, shows));
-                        }),
+                    Row::told(name, Log::Of(5), does).prepared(move |stage| {
+                        let size = stage.s3.bucket().get(&key(sequence)).unwrap().bytes.len();
+                        stage.change(&key(sequence), |bytes| bytes.truncate(len));
+                        let shows = Fault::Shows(key(sequence), size as u64);
+                        stage.sticky(Rule::on(Kind::List, shows));
+                    }),
                     sequence,
                 ));
             }
@@ -66,8 +65,10 @@ pub(crate) fn rows() -> Vec<Row> {
                     sequence,
                 ));
             }
-            for (what, at) in [("header", 20), ("footer", TRAILER_LEN + 10), ("trailer", 10)] {
-                let name = format!("scripted_s3/object {sequence} has a flipped bit in its {what}, {does:?}");
+            for (what, at) in [("header", 20), ("footer", TRAILER_LEN + 10), ("trailer", 4)] {
+                let name = format!(
+                    "scripted_s3/object {sequence} has a flipped bit in its {what}, {does:?}"
+                );
                 rows.push(damaged(
                     Row::told(name, Log::Of(5), does).prepared(move |stage| {
                         stage.change(&key(sequence), |bytes| {

@@ -19,13 +19,17 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(fails(format!("scripted_s3/{of} for every delete"), status(of)));
     }
     rows.extend([
-        fails("scripted_s3/each key of a delete is refused by itself".into(), Fault::RefusesEach("AccessDenied")),
+        fails(
+            "scripted_s3/each key of a delete is refused by itself".into(),
+            Fault::RefusesEach("AccessDenied"),
+        ),
         fails("scripted_s3/an HTML page for every delete".into(), Fault::html()),
         fails("scripted_s3/every delete breaks off".into(), Fault::Dropped),
         fails("scripted_s3/no delete is ever answered".into(), Fault::Held),
-        goes_on("scripted_s3/the answers to deletes are lost", Fault::Lost),
-        goes_on("scripted_s3/a delete says nothing of one key", Fault::ForgetsOne),
-        goes_on("scripted_s3/the first delete is refused", status(403)),
+        goes_on("scripted_s3/the answers to deletes are lost", Fault::Lost, true),
+        // Its client takes what is not spoken of for deleted; a later instance sees that it is not.
+        goes_on("scripted_s3/a delete says nothing of one key", Fault::ForgetsOne, false),
+        goes_on("scripted_s3/the first delete is refused", status(403), true),
     ]);
     rows
 }
@@ -58,7 +62,7 @@ fn fails(name: String, fault: Fault) -> Row {
         // At first as many as may be under way; then one probes at a time, at most once an interval.
         let most = u64::from(stage.options.max_deletes_in_flight) + 1;
         stage.asked(Kind::Delete, 1..=most)?;
-        ensure!(stage.s3.bucket().get(&key(3)).is_some(), "{name}: something was deleted");
+        ensure!(stage.s3.bucket().get(&key(1)).is_some(), "{name}: something was deleted");
         let failed = wal.stats().await.map_err(|error| error.to_string())?.failed_deletes_total;
         ensure!(failed <= 2 * OBJECTS, "{failed} failed deletes of {OBJECTS} objects");
         stage.s3.heal();
@@ -69,22 +73,22 @@ fn fails(name: String, fault: Fault) -> Row {
 }
 
 /// The first few fail; what comes later succeeds.
-fn goes_on(name: &str, fault: Fault) -> Row {
+fn goes_on(name: &str, fault: Fault, again: bool) -> Row {
     Row::new(name, move || async move {
         let mut stage = Stage::new(Log::Of(2)).await;
         stage.options.reclaim_interval = Duration::from_secs(1);
         let wal = opened(&mut stage).await?;
         stage.script([Rule::on(Kind::Delete, fault).first(1)]);
         obsolete_one_by_one(&mut stage, &wal).await?;
-        let gone = key(3);
+        let gone = key(5);
         // After an interval of a second what failed is tried again.
         for _ in 0..200 {
-            if stage.s3.bucket().get(&gone).is_none() {
+            if !again || stage.s3.bucket().get(&gone).is_none() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        ensure!(stage.s3.bucket().get(&gone).is_none(), "it is never deleted");
+        ensure!(!again || stage.s3.bucket().get(&gone).is_none(), "it is never deleted");
         let found: Vec<_> = wal
             .read(REGION, sealog_tokio::EntryId::ZERO)
             .try_collect()

@@ -85,10 +85,14 @@ fn none() -> Vec<Row> {
             ]);
         }
         rows.push(
-            Row::told(format!("scripted_s3/{what} for all listings of nothing"), Log::Empty, Does::Open)
-                .rule(list(fault.clone()))
-                .fails(passing("Store"))
-                .into(),
+            Row::told(
+                format!("scripted_s3/{what} for all listings of nothing"),
+                Log::Empty,
+                Does::Open,
+            )
+            .rule(list(fault.clone()))
+            .fails(passing("Store"))
+            .into(),
         );
         rows.push(
             Row::told(
@@ -209,27 +213,32 @@ fn row_of_a_claim_that_is_not_shown() -> Row {
 
 /// A key that is deleted and created again with the same size is another object.
 fn created_again() -> Row {
-    Row::new("scripted_s3/a refresh sees that an object was created again with the same size", || async {
-        let mut stage = Stage::new(Log::Of(5)).await;
-        let reader = stage.reader().await.map_err(|error| error.to_string())?;
-        let last = reader.durable(REGION);
-        // As if the prefix were emptied and written anew: the same header, another payload.
-        let decoded = sealog_core::format::Object::decode(&stage.s3.bucket().get(&key(5)).unwrap().bytes.clone());
-        let mut object = decoded.map_err(|error| error.to_string())?;
-        for (meta, entries) in &mut object.segments {
-            if meta.region == REGION {
-                entries[0].payload = "ANOTHER.".into();
+    Row::new(
+        "scripted_s3/a refresh sees that an object was created again with the same size",
+        || async {
+            let mut stage = Stage::new(Log::Of(5)).await;
+            let reader = stage.reader().await.map_err(|error| error.to_string())?;
+            let last = reader.durable(REGION);
+            // As if the prefix were emptied and written anew: the same header, another payload.
+            let decoded = sealog_core::format::Object::decode(
+                &stage.s3.bucket().get(&key(5)).unwrap().bytes.clone(),
+            );
+            let mut object = decoded.map_err(|error| error.to_string())?;
+            for (meta, entries) in &mut object.segments {
+                if meta.region == REGION {
+                    entries[0].payload = "ANOTHER.".into();
+                }
             }
-        }
-        let bytes = sealog_tests::encode(&object);
-        ensure!(
-            bytes.len() == stage.s3.bucket().get(&key(5)).unwrap().bytes.len(),
-            "it has another size"
-        );
-        stage.s3.bucket().put(key(5), bytes);
-        stage.acknowledged.insert(last, "ANOTHER.".into());
-        reader.refresh().await.map_err(|error| format!("the refresh: {error}"))?;
-        let found = replay(reader.replay(ReplayFilter::all())).await;
-        stage.is_whole(&found.map_err(|error| error.to_string())?)
-    })
+            let bytes = sealog_tests::encode(&object);
+            ensure!(
+                bytes.len() == stage.s3.bucket().get(&key(5)).unwrap().bytes.len(),
+                "it has another size"
+            );
+            stage.s3.bucket().put(key(5), bytes);
+            stage.acknowledged.insert(last, "ANOTHER.".into());
+            reader.refresh().await.map_err(|error| format!("the refresh: {error}"))?;
+            let found = replay(reader.replay(ReplayFilter::all())).await;
+            stage.is_whole(&found.map_err(|error| error.to_string())?)
+        },
+    )
 }

@@ -5,6 +5,7 @@
 //! `tests/src/pending.rs`. With `SEALOG_ROWS=1` every row says what came of it.
 
 mod claims;
+mod costs;
 mod damage;
 mod deletes;
 mod listings;
@@ -38,6 +39,7 @@ tables! {
     a_claim_meets_what_stores_say: claims::rows;
     a_create_meets_what_stores_say: writes::rows;
     a_read_meets_what_stores_say: reads::rows;
+    each_opening_guard_and_failover_costs_what_is_said: costs::rows;
     a_store_that_breaks_its_promises_is_told: stores::rows;
 }
 
@@ -54,6 +56,7 @@ fn what_is_pending_is_the_name_of_a_row_and_no_name_is_given_twice() {
         claims::rows(),
         writes::rows(),
         reads::rows(),
+        costs::rows(),
         stores::rows(),
     ];
     let mut names: Vec<_> = tables.into_iter().flatten().map(|row| row.name).collect();

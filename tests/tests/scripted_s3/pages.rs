@@ -41,39 +41,60 @@ pub(crate) fn rows() -> Vec<Row> {
         ]);
     }
     rows.extend([
-        Row::told("scripted_s3/2,500 objects in pages without a token, of a reader", Log::Of(2_500), Does::View)
-            .rule(truncated(1_000, true, Token::Missing))
-            .options(patient)
-            .into(),
-        Row::told("scripted_s3/2,500 objects in pages without a token, of a survey", Log::Of(2_500), Does::Survey)
-            .rule(truncated(1_000, true, Token::Missing))
-            .options(patient)
-            .into(),
+        Row::told(
+            "scripted_s3/2,500 objects in pages without a token, of a reader",
+            Log::Of(2_500),
+            Does::View,
+        )
+        .rule(truncated(1_000, true, Token::Missing))
+        .options(patient)
+        .into(),
+        Row::told(
+            "scripted_s3/2,500 objects in pages without a token, of a survey",
+            Log::Of(2_500),
+            Does::Survey,
+        )
+        .rule(truncated(1_000, true, Token::Missing))
+        .options(patient)
+        .into(),
         // What comes behind the last of 1,000 keys or more is asked for.
-        Row::told("scripted_s3/2,500 objects in good pages, of a reader", Log::Of(2_500), Does::View)
-            .options(patient)
-            .asks(Kind::List, 4, 4)
-            .into(),
+        Row::told(
+            "scripted_s3/2,500 objects in good pages, of a reader",
+            Log::Of(2_500),
+            Does::View,
+        )
+        .options(patient)
+        .asks(Kind::List, 4, 4)
+        .into(),
         Row::told("scripted_s3/pages of 2 keys with tokens", Log::Of(9), Does::Open)
             .rule(truncated(2, true, Token::Right))
             .into(),
-        Row::told("scripted_s3/pages of 2 keys with tokens that say they are whole", Log::Of(9), Does::Open)
-            .rule(truncated(2, false, Token::Right))
-            .into(),
+        Row::told(
+            "scripted_s3/pages of 2 keys with tokens that say they are whole",
+            Log::Of(9),
+            Does::Open,
+        )
+        .rule(truncated(2, false, Token::Right))
+        .into(),
         Row::told("scripted_s3/one page comes twice", Log::Of(9), Does::Open)
             .rule(truncated(3, true, Token::Right))
             .rule(page(Fault::Again).nth(2))
             .into(),
-        Row::told("scripted_s3/one page comes twice in every listing, of a reader", Log::Of(9), Does::View)
-            .rule(truncated(3, true, Token::Right))
-            .rule(page(Fault::Again).nth(2))
-            .into(),
+        Row::told(
+            "scripted_s3/one page comes twice in every listing, of a reader",
+            Log::Of(9),
+            Does::View,
+        )
+        .rule(truncated(3, true, Token::Right))
+        .rule(page(Fault::Again).nth(2))
+        .into(),
     ]);
     for does in [Does::Open, Does::View, Does::Survey] {
         // A page that leads to itself for ever.
         rows.push(
             Row::told(format!("scripted_s3/pages without end, {does:?}"), Log::Of(9), does)
                 .rule(truncated(3, true, Token::Loops))
+                .limit(Duration::from_secs(5))
                 .fails(passing("Store"))
                 .asks(Kind::List, 2, 5_000)
                 .into(),
@@ -104,10 +125,17 @@ fn slow() -> Vec<Row> {
             .rule(page(crate::stage::status(503)).nth(3))
             .into(),
         // One of ten slow reads fails once: what goes on may go on.
-        Row::told("scripted_s3/an opening goes on as long as reads succeed", Log::Of(9), Does::Open)
-            .options(|options| options.open_concurrency = 1)
-            .rule(Rule::on(Kind::Get, Fault::Takes(Duration::from_millis(60))).first(11))
-            .rule(Rule::on(Kind::Get, crate::stage::status(503)).nth(9))
-            .into(),
+        Row::told(
+            "scripted_s3/an opening goes on as long as reads succeed",
+            Log::Of(9),
+            Does::Open,
+        )
+        .options(|options| {
+            options.open_concurrency = 1;
+            options.open_timeout = Duration::from_millis(350);
+        })
+        .rule(Rule::on(Kind::Get, Fault::Takes(Duration::from_millis(60))).first(11))
+        .rule(Rule::on(Kind::Get, crate::stage::status(503)).nth(9))
+        .into(),
     ]
 }

@@ -20,7 +20,9 @@ fn get(fault: Fault) -> Rule {
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
-        told("one 503 in a replay of 400 objects", Log::Of(400)).rule(get(status(503)).nth(200)).into(),
+        told("one 503 in a replay of 400 objects", Log::Of(400))
+            .rule(get(status(503)).nth(200))
+            .into(),
         told("every seventh read of a replay of 400 objects is throttled", Log::Of(400))
             .rule(get(status(503)).every(7))
             .into(),
@@ -51,7 +53,10 @@ pub(crate) fn rows() -> Vec<Row> {
             .into(),
         // The time counts from the last read that succeeded.
         told("a replay goes on as long as reads succeed", Log::Of(9))
-            .options(|options| options.read_concurrency = 1)
+            .options(|options| {
+                options.read_concurrency = 1;
+                options.read_retry_for = Duration::from_millis(350);
+            })
             .rule(get(Fault::Takes(Duration::from_millis(60))).first(10))
             .rule(get(status(503)).nth(9))
             .into(),
@@ -107,7 +112,7 @@ fn a_restart_through_a_throttled_bucket() -> Row {
     Row::new("scripted_s3/a restart through a throttled bucket", || async {
         let mut stage = Stage::new(Log::Of(60)).await;
         let kinds = [Kind::List, Kind::Get, Kind::Put];
-        stage.options.open_timeout = Duration::from_secs(2);
+        stage.options.open_timeout = Duration::from_secs(5);
         stage.options.read_retry_for = Duration::from_secs(2);
         stage.script(kinds.map(|kind| Rule::on(kind, status(503)).every(3)));
         let wal = stage.open().await.map_err(|error| format!("the opening: {error}"))?;
@@ -126,7 +131,10 @@ fn vanishes_beside_a_reader() -> Row {
         let through = EntryId::new(sealog_tokio::ObjectSeq(3), 1).unwrap();
         wal.obsolete(REGION, through).await.map_err(|error| error.to_string())?;
         stage.made_obsolete(through);
-        stage.append(&wal, "which carries the boundary").await.map_err(|error| error.to_string())?;
+        stage
+            .append(&wal, "which carries the boundary")
+            .await
+            .map_err(|error| error.to_string())?;
         for _ in 0..200 {
             if stage.s3.bucket().get(&key(3)).is_none() {
                 break;

@@ -48,11 +48,15 @@ pub(crate) enum After {
     Untouched,
 }
 
+const LIMIT: Duration = Duration::from_secs(20);
+
 type Work = Pin<Box<dyn Future<Output = Checked> + Send>>;
 
 pub(crate) struct Row {
     pub(crate) name: String,
     work: Work,
+    /// After this long it does not end.
+    limit: Duration,
 }
 
 /// A row that is described.
@@ -66,6 +70,7 @@ pub(crate) struct Told {
     options: Box<dyn FnOnce(&mut Options) + Send>,
     prepared: Box<dyn FnOnce(&mut Stage) + Send>,
     bounds: Vec<(Kind, u64, u64)>,
+    limit: Duration,
 }
 
 impl Row {
@@ -74,7 +79,7 @@ impl Row {
     where
         F: Future<Output = Checked> + Send + 'static,
     {
-        Row { name: name.into(), work: Box::pin(async move { work().await }) }
+        Row { name: name.into(), work: Box::pin(async move { work().await }), limit: LIMIT }
     }
 
     pub(crate) fn told(name: impl Into<String>, log: Log, does: Does) -> Told {
@@ -88,13 +93,14 @@ impl Row {
             options: Box::new(|_| {}),
             prepared: Box::new(|_| {}),
             bounds: Vec::new(),
+            limit: LIMIT,
         }
     }
 }
 
 impl From<Told> for Row {
     fn from(told: Told) -> Row {
-        Row { name: told.name.clone(), work: Box::pin(told.run()) }
+        Row { name: told.name.clone(), limit: told.limit, work: Box::pin(told.run()) }
     }
 }
 
@@ -123,6 +129,11 @@ impl Told {
 
     pub(crate) fn prepared(self, change: impl FnOnce(&mut Stage) + Send + 'static) -> Told {
         Told { prepared: Box::new(change), ..self }
+    }
+
+    /// It ends within this time or never.
+    pub(crate) fn limit(self, limit: Duration) -> Told {
+        Told { limit, ..self }
     }
 
     pub(crate) fn asks(mut self, kind: Kind, least: u64, most: u64) -> Told {
@@ -240,7 +251,7 @@ pub(crate) async fn opened(stage: &mut Stage) -> Checked<Wal> {
 pub(crate) async fn judge(rows: Vec<Row>) {
     const AT_ONCE: usize = 12;
     let results = stream::iter(rows).map(|row| async move {
-        let work = tokio::time::timeout(Duration::from_secs(20), row.work);
+        let work = tokio::time::timeout(row.limit, row.work);
         let result = match AssertUnwindSafe(work).catch_unwind().await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err("it does not end".into()),

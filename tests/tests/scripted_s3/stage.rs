@@ -44,9 +44,9 @@ pub(crate) struct Stage {
 /// Everything that waits for a store waits little.
 pub(crate) fn impatient() -> Options {
     Options {
-        open_timeout: Duration::from_millis(350),
-        retry_for: Duration::from_millis(250),
-        read_retry_for: Duration::from_millis(350),
+        open_timeout: Duration::from_millis(800),
+        retry_for: Duration::from_millis(600),
+        read_retry_for: Duration::from_millis(800),
         open_attempts: 3,
         ..one_by_one()
     }
@@ -101,9 +101,10 @@ impl Stage {
         self.unknown.extend(texts.map(|text| Bytes::from_static(text.as_bytes())));
     }
 
-    /// What is acknowledged and in no later history is lost by right.
+    /// What is acknowledged up to here may be in a later history, or not.
     pub(crate) fn made_obsolete(&mut self, through: EntryId) {
-        self.acknowledged.retain(|id, _| *id > through);
+        let left = self.acknowledged.split_off(&through.next());
+        self.unknown.extend(std::mem::replace(&mut self.acknowledged, left).into_values());
     }
 
     /// That a reader of any kind saw exactly what was acknowledged.
@@ -172,7 +173,10 @@ impl Stage {
     ) -> Checked {
         let counts = self.s3.counts();
         let count = self.s3.count(kind);
-        ensure!(bounds.contains(&count), "{count} requests of {kind:?}, not {bounds:?}: {counts:?}");
+        ensure!(
+            bounds.contains(&count),
+            "{count} requests of {kind:?}, not {bounds:?}: {counts:?}"
+        );
         Ok(())
     }
 }
@@ -287,7 +291,9 @@ pub(crate) fn status(status: u16) -> Fault {
         403 => ("AccessDenied", "Access Denied"),
         404 => ("NoSuchBucket", "The specified bucket does not exist"),
         405 => ("MethodNotAllowed", "The specified method is not allowed against this resource."),
-        408 => ("RequestTimeout", "Your socket connection was not read from or written to in time."),
+        408 => {
+            ("RequestTimeout", "Your socket connection was not read from or written to in time.")
+        }
         409 => ("ConditionalRequestConflict", "A conflicting operation occurred."),
         412 => ("PreconditionFailed", "At least one of the pre-conditions did not hold"),
         423 => ("Locked", "The resource is locked."),

@@ -147,37 +147,53 @@ fn archived() -> Fault {
 fn settings() -> Vec<Row> {
     let wants = || Rule::on(Kind::Put, Fault::WantsChecksum);
     vec![
-        Row::told("scripted_s3/a bucket with object lock wants a checksum, of an opening", Log::Of(5), Does::Open)
-            .rule(wants())
-            .fails(lasting("Store").saying(&["aws_checksum_algorithm"]))
-            .asks(Kind::Put, 1, 1)
-            .into(),
-        Row::told("scripted_s3/a bucket with object lock wants a checksum, of an append", Log::Of(5), Does::Append)
-            .rule(wants())
-            .fails(lasting("Store").saying(&["aws_checksum_algorithm"]))
-            .into(),
-        Row::new("scripted_s3/with the setting a bucket with object lock gets its checksum", move || async move {
-            use object_store::aws::AmazonS3ConfigKey;
-            let mut stage = crate::stage::Stage::new(Log::Of(5)).await;
-            stage.script([wants()]);
-            let store = stage.s3.store_with(&[(AmazonS3ConfigKey::Checksum, "sha256")]);
-            let wal = sealog_tokio::Wal::open(store, crate::log::PREFIX, stage.options.clone()).await;
-            let wal = wal.map_err(|error| error.to_string())?;
-            stage.append(&wal, "with a checksum").await.map_err(|error| error.to_string())?;
-            stage.nothing_is_lost().await
-        }),
-        Row::new("scripted_s3/the client that open_url makes opens and appends through a 503 each", || async {
-            let mut stage = crate::stage::Stage::new(Log::Of(5)).await;
-            let url = format!("s3://{}/{}", sealog_tests::s3::BUCKET, crate::log::PREFIX);
-            let at = sealog_shell::open_url(&url, stage.s3.settings(), true);
-            let at = at.map_err(|error| error.to_string())?;
-            let kinds = [Kind::List, Kind::Get, Kind::Put];
-            stage.script(kinds.map(|kind| Rule::on(kind, status(503)).first_of_each(1)));
-            let wal = sealog_tokio::Wal::open(at.store, at.prefix.as_str(), stage.options.clone());
-            let wal = wal.await.map_err(|error| error.to_string())?;
-            stage.append(&wal, "through trouble").await.map_err(|error| error.to_string())?;
-            stage.nothing_is_lost().await
-        }),
+        Row::told(
+            "scripted_s3/a bucket with object lock wants a checksum, of an opening",
+            Log::Of(5),
+            Does::Open,
+        )
+        .rule(wants())
+        .fails(lasting("Store").saying(&["aws_checksum_algorithm"]))
+        .asks(Kind::Put, 1, 1)
+        .into(),
+        Row::told(
+            "scripted_s3/a bucket with object lock wants a checksum, of an append",
+            Log::Of(5),
+            Does::Append,
+        )
+        .rule(wants())
+        .fails(lasting("Store").saying(&["aws_checksum_algorithm"]))
+        .into(),
+        Row::new(
+            "scripted_s3/with the setting a bucket with object lock gets its checksum",
+            move || async move {
+                use object_store::aws::AmazonS3ConfigKey;
+                let mut stage = crate::stage::Stage::new(Log::Of(5)).await;
+                stage.script([wants()]);
+                let store = stage.s3.store_with(&[(AmazonS3ConfigKey::Checksum, "sha256")]);
+                let wal =
+                    sealog_tokio::Wal::open(store, crate::log::PREFIX, stage.options.clone()).await;
+                let wal = wal.map_err(|error| error.to_string())?;
+                stage.append(&wal, "with a checksum").await.map_err(|error| error.to_string())?;
+                stage.nothing_is_lost().await
+            },
+        ),
+        Row::new(
+            "scripted_s3/the client that open_url makes opens and appends through a 503 each",
+            || async {
+                let mut stage = crate::stage::Stage::new(Log::Of(5)).await;
+                let url = format!("s3://{}/{}", sealog_tests::s3::BUCKET, crate::log::PREFIX);
+                let at = sealog_shell::open_url(&url, stage.s3.settings(), true);
+                let at = at.map_err(|error| error.to_string())?;
+                let kinds = [Kind::List, Kind::Get, Kind::Put];
+                stage.script(kinds.map(|kind| Rule::on(kind, status(503)).first_of_each(1)));
+                let wal =
+                    sealog_tokio::Wal::open(at.store, at.prefix.as_str(), stage.options.clone());
+                let wal = wal.await.map_err(|error| error.to_string())?;
+                stage.append(&wal, "through trouble").await.map_err(|error| error.to_string())?;
+                stage.nothing_is_lost().await
+            },
+        ),
     ]
 }
 

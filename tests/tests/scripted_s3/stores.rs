@@ -32,7 +32,10 @@ fn taken_over_while_the_answer_is_lost() -> Row {
     Row::new("scripted_s3/an answer is lost while another opening is at work", || async {
         let mut stage = Stage::new(Log::Of(2)).await;
         let old = opened(&mut stage).await?;
-        stage.script([Rule::on(Kind::Put, Fault::Lost).first(1), Rule::on(Kind::Get, Fault::Dropped).first(1)]);
+        stage.script([
+            Rule::on(Kind::Put, Fault::Lost).first(1),
+            Rule::on(Kind::Get, Fault::Dropped).first(1),
+        ]);
         let appended = stage.append(&old, "of the old one").await;
         let new = stage.open().await.map_err(|error| format!("no take-over: {error}"))?;
         let found = crate::stage::read(&new).await?;
@@ -63,20 +66,23 @@ fn lost_object() -> Row {
 /// acknowledges from then on is in no history that begins anew, and it must not acknowledge for
 /// long: the next opening fences it.
 fn emptied() -> Row {
-    Row::new("scripted_s3/a writer under which a prefix was emptied ends when it is begun anew", || async {
-        let mut stage = Stage::new(Log::Of(2)).await;
-        let old = opened(&mut stage).await?;
-        let keys: Vec<_> = stage.s3.bucket().objects().keys().cloned().collect();
-        keys.iter().for_each(|key| drop(stage.s3.bucket().remove(key)));
-        stage.acknowledged.clear();
-        let new = stage.open().await.map_err(|error| format!("anew: {error}"))?;
-        // It takes the keys that the old one is about to use.
-        for number in 0..8 {
-            let appended = stage.append(&new, &format!("anew {number}")).await;
-            appended.map_err(|error| error.to_string())?;
-        }
-        let late = stage.append(&old, "of the old one").await;
-        ensure!(late.is_err(), "the old writer acknowledged {late:?}");
-        stage.nothing_is_lost().await
-    })
+    Row::new(
+        "scripted_s3/a writer under which a prefix was emptied ends when it is begun anew",
+        || async {
+            let mut stage = Stage::new(Log::Of(2)).await;
+            let old = opened(&mut stage).await?;
+            let keys: Vec<_> = stage.s3.bucket().objects().keys().cloned().collect();
+            keys.iter().for_each(|key| drop(stage.s3.bucket().remove(key)));
+            stage.acknowledged.clear();
+            let new = stage.open().await.map_err(|error| format!("anew: {error}"))?;
+            // It takes the keys that the old one is about to use.
+            for number in 0..8 {
+                let appended = stage.append(&new, &format!("anew {number}")).await;
+                appended.map_err(|error| error.to_string())?;
+            }
+            let late = stage.append(&old, "of the old one").await;
+            ensure!(late.is_err(), "the old writer acknowledged {late:?}");
+            stage.nothing_is_lost().await
+        },
+    )
 }
