@@ -280,3 +280,6 @@ impl Shared {
         drop(self.changed.wait_timeout_while(self.lock(), patience, missing));
     }
 }
+
+#[cfg(test)]
+mod tests;

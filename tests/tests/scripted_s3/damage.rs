@@ -101,6 +101,13 @@ fn passing_damage(does: Does) -> Vec<Row> {
     let get = |fault| Rule::on(Kind::Get, fault).of_object(3);
     vec![
         told("a download has a flipped bit once").rule(get(Fault::Flips(20)).first(1)).into(),
+        told("a download has a flipped bit always")
+            .rule(get(Fault::Flips(20)))
+            .fails(lasting("Corrupted").saying(&["00000000000000000003.wal"]))
+            .asks(Kind::List, 2, 3)
+            .asks(Kind::Put, 0, 0)
+            .untouched()
+            .into(),
         told("a download is short once").rule(get(Fault::Short(40)).first(1)).into(),
         told("a download is cut once").rule(get(Fault::Cut(40)).first(1)).into(),
         told("each first download is cut")
@@ -127,6 +134,17 @@ fn beyond(does: Does) -> Vec<Row> {
         })
     };
     vec![
+        // A collection of an earlier instance is still running.
+        told("objects below the boundary vanish after they are listed", Log::Collectable)
+            .rule(
+                Rule::on(
+                    Kind::List,
+                    Fault::after(|bucket| (0..4).for_each(|n| drop(bucket.remove(&key(n))))),
+                )
+                .first(1),
+            )
+            .asks(Kind::List, 1, 3)
+            .into(),
         // Between listing and read; the next listing agrees with the one after it.
         told("a smaller object takes the place of a listed one", Log::Of(5))
             .rule(Rule::on(Kind::List, smaller()).nth(1))

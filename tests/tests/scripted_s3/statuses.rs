@@ -277,7 +277,7 @@ pub(crate) fn read() -> Vec<Row> {
                         .saying(&["00000000000000000003.wal"])
                         .not_saying(&["may still take effect"]),
                 )
-                .asks(Kind::Get, 6, 60)
+                .asks(Kind::Get, 8, 60)
                 .into(),
         );
     }
