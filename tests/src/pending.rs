@@ -201,6 +201,8 @@ pub const PENDING: &[(&str, u16)] = &[
     ("scripted_s3/412 for a claim with nothing there, always", 12),
     ("scripted_s3/an opening goes on as long as reads succeed", 13),
     ("scripted_s3/slow pages are each in time", 13),
+    ("scripted_s3/a download has a flipped bit always, Open", 14),
+    ("scripted_s3/a download has a flipped bit always, View", 14),
     ("scripted_s3/a smaller object takes the place of a large one, Open", 14),
     ("scripted_s3/a smaller object takes the place of a large one, View", 14),
     ("scripted_s3/a smaller object takes the place of a listed one, Open", 14),
