@@ -27,6 +27,9 @@ const BETWEEN: Duration = Duration::from_secs(1);
 /// After this long it counts as failed too.
 const MOST_TIME: Duration = Duration::from_secs(600);
 
+/// After so many listings too: it does not end.
+const MOST_LISTINGS: u32 = 300;
+
 /// The writer that waits for so many appends gets no more.
 const MOST_WAITING: u64 = 64;
 
@@ -131,6 +134,7 @@ impl World {
 
     fn is_over(&self) -> bool {
         let late = self.now > self.began.after(MOST_TIME);
+        let late = late || self.taken.listings > MOST_LISTINGS;
         let failed = matches!(self.new, New::NotYet) && self.taken.attempts >= MOST_ATTEMPTS;
         let done = matches!(&self.new, New::Open(new) if !new.acknowledged.is_empty());
         late || failed || done && self.old.ended.is_some()

@@ -18,7 +18,7 @@ fn damaged(told: Told, sequence: u64) -> Row {
     told.fails(lasting("Corrupted").saying(says))
         .untouched()
         .asks(Kind::List, 2, 3)
-        .asks(Kind::Get, 5, 30)
+        .asks(Kind::Get, 0, 30)
         .asks(Kind::Put, 0, 0)
         .into()
 }

@@ -216,14 +216,18 @@ pub(crate) fn append() -> Vec<Row> {
             told(of, "of whose read-back it is the answer")
                 .rule(Rule::on(Kind::Put, Fault::Lost).first(1))
                 .rule(Rule::on(Kind::Get, status(of)))
-                .may_fail(match of {
-                    // Of a read it says that nothing is there: that may pass.
-                    404 => passing("Store"),
-                    _ => lasting("Store"),
-                })
+                .may_fail(lasting("Store"))
                 .into(),
         );
     }
+    // That nothing is there may pass.
+    rows.push(
+        told(404, "as of a key that is missing, of whose read-back it is the answer")
+            .rule(Rule::on(Kind::Put, Fault::Lost).first(1))
+            .rule(Rule::on(Kind::Get, Fault::status(404, "NoSuchKey")))
+            .fails(passing("Store"))
+            .into(),
+    );
     for of in TROUBLES {
         rows.push(told(of, "once").rule(Rule::on(Kind::Put, status(of)).first(1)).into());
         rows.push(
