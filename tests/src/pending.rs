@@ -374,11 +374,6 @@ pub fn judge(results: impl IntoIterator<Item = (String, Result<(), String>)>) {
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The same of one test, which says by panicking that something is wrong.
-pub fn judge_one(name: &str, test: impl FnOnce() + std::panic::UnwindSafe) {
-    judge([(name.to_owned(), std::panic::catch_unwind(test).map_err(text))]);
-}
-
 /// What a panic says.
 pub fn text(panic: Box<dyn std::any::Any + Send>) -> String {
     let said = panic.downcast_ref::<String>().cloned();
