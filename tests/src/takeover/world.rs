@@ -30,6 +30,9 @@ const MOST_TIME: Duration = Duration::from_secs(600);
 /// After so many listings too: it does not end.
 const MOST_LISTINGS: u32 = 300;
 
+/// So much happens in no take-over that ends.
+const MOST_EVENTS: u64 = 1_000_000;
+
 /// The writer that waits for so many appends gets no more.
 const MOST_WAITING: u64 = 64;
 
@@ -134,7 +137,7 @@ impl World {
 
     fn is_over(&self) -> bool {
         let late = self.now > self.began.after(MOST_TIME);
-        let late = late || self.taken.listings > MOST_LISTINGS;
+        let late = late || self.taken.listings > MOST_LISTINGS || self.scheduled > MOST_EVENTS;
         let failed = matches!(self.new, New::NotYet) && self.taken.attempts >= MOST_ATTEMPTS;
         let done = matches!(&self.new, New::Open(new) if !new.acknowledged.is_empty());
         late || failed || done && self.old.ended.is_some()
