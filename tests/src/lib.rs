@@ -6,10 +6,13 @@ pub mod explore;
 pub mod hooked;
 pub mod matrix;
 pub mod model;
+pub mod pending;
 pub mod place;
 pub mod proxy;
+pub mod s3;
 pub mod shells;
 pub mod sim;
+pub mod takeover;
 
 use std::fs;
 use std::path::{Path, PathBuf};
