@@ -174,8 +174,7 @@ fn no_listing_goes_on_without_bound() {
                     objects.insert(key(at), make(at, at).after(at - 1, at).entry(7, 10).bytes());
                 });
             }
-            let run =
-                open_with(Options { open_attempts, ..Options::default() }, store);
+            let run = open_with(Options { open_attempts, ..Options::default() }, store);
             assert!(run.failed().is_retryable(), "{}", run.failed());
             let listings = run.times(Operation::List).len();
             // Claims ahead of an unsettled listing do not count, seventeen at most.

@@ -355,7 +355,9 @@ fn answer(log: &mut Log, well: bool) {
             StorageAnswer::Listed { id, result: Ok(listed.collect()) }
         }
         StorageEffect::ReadBack { key, .. } => {
-            let KeyKind::Object(sequence) = log.writer.prefix().classify(key) else { panic!("{key}") };
+            let KeyKind::Object(sequence) = log.writer.prefix().classify(key) else {
+                panic!("{key}")
+            };
             let result = Ok(ReadBack::of(&log.put[&sequence.0].to_bytes()));
             StorageAnswer::ReadBackResult { id, result }
         }
