@@ -153,7 +153,7 @@ fn untrue() -> impl Strategy<Value = Whim> {
 
 fn whim() -> impl Strategy<Value = Whim> {
     prop_oneof![
-        24 => Just(Whim::Honest),
+        30 => Just(Whim::Honest),
         2 => spec().prop_map(Whim::Overtaken),
         3 => (0..12u64, spec()).prop_map(|(at, spec)| Whim::Appears(at, spec)),
         1 => (0..12u64).prop_map(Whim::Vanishes),
@@ -280,7 +280,7 @@ fn input() -> impl Strategy<Value = Input> {
     (
         prop::collection::vec(prop::option::of(spec()), 0..6),
         prop::collection::vec(whim(), 1..60),
-        prop::option::weighted(0.1, (0..6u64, 0..90usize)),
+        prop::option::weighted(0.3, (0..6u64, 0..90usize)),
         (1..4u32, 1..4u32),
     )
 }
