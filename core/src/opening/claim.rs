@@ -75,25 +75,33 @@ pub(super) struct Claimed {
     lost: Option<ObjectSeq>,
     /// How many rounds were lost to objects of writers.
     losses: u32,
+    /// Of which epoch the last of these was.
+    met: Option<Epoch>,
     /// The last round was, so one claim of the next goes ahead.
     goes_ahead: bool,
     /// How many claims were put ahead of listings that did not settle.
     unsettled: u32,
 }
 
-impl Claimed {
-    /// A listing shows this object.
-    pub(super) fn shown(&mut self, sequence: ObjectSeq, is_claim: bool) {
-        self.phantoms.remove(&sequence);
-        if self.lost == Some(sequence) {
-            self.lost = None;
-            self.losses += u32::from(!is_claim);
-            self.goes_ahead |= !is_claim;
-        }
-    }
-}
-
 impl Opening {
+    /// Sees what a listing shows where claims found something, and tells the operator.
+    pub(super) fn meet_what_was_lost_to(&mut self) {
+        let claims = &mut self.own.claims;
+        claims.phantoms.retain(|sequence, _| !self.known.contains_key(sequence));
+        let Some(sequence) = claims.lost.take() else { return };
+        let key = self.prefix.object_key(sequence);
+        let Some(object) = self.known.get(&sequence) else {
+            return self.notice(Notice::OpeningRetries { error: shown_by_none(key) });
+        };
+        let epoch = object.header.epoch;
+        if !object.header.links_to_itself() {
+            claims.losses += 1;
+            claims.goes_ahead = true;
+            claims.met = Some(epoch);
+        }
+        self.notice(Notice::OpeningAgain { key, epoch });
+    }
+
     /// Claims these sequences, and if an earlier claim was lost to a writer that goes on, one ahead
     /// of it: far enough that the writer is still behind it when this opening comes to it.
     pub(super) fn claim(&mut self, holes: &[Range<u64>], recovery: Recovery) {
@@ -301,11 +309,6 @@ impl Opening {
         if !is_free && !self.may_start_again() {
             return self.lost_for_good(lost);
         }
-        if let Some(sequence) = lost {
-            let key = self.prefix.object_key(sequence);
-            let epoch = self.tip_epoch();
-            self.notice(Notice::OpeningAgain { key, epoch });
-        }
         match before {
             Before::Unsettled(mut listing, after) => {
                 listing.begin_again();
@@ -333,13 +336,11 @@ impl Opening {
             return self.fail(unsettled(self.prefix.objects()));
         }
         if let Some(sequence) = phantom.map(|(sequence, _)| sequence).or_else(unknown).copied() {
-            let key = self.prefix.object_key(sequence);
-            let text = "the store says that something is at the key, and no listing shows it";
-            let source = StoreError::with_text(StoreErrorKind::Transient, text);
-            return self.fail(Error::Store { operation: Operation::Create, key, source });
+            return self.fail(shown_by_none(self.prefix.object_key(sequence)));
         }
         let key = self.prefix.object_key(lost.unwrap_or_default());
-        let epoch = self.tip_epoch();
+        // What stands there now is most likely of the writer that was met before.
+        let epoch = self.own.claims.met.unwrap_or_else(|| self.tip_epoch());
         let writer = names(&self.known).get(&epoch).cloned();
         self.fail(Error::Contended { key, epoch, writer });
     }
@@ -354,6 +355,13 @@ impl Opening {
         let error = exhausted_by(&self.prefix, &self.known);
         self.fail(error.unwrap_or(Error::SequenceExhausted));
     }
+}
+
+/// What may be the store's word alone.
+fn shown_by_none(key: Key) -> Error {
+    let text = "the store says that something is at the key, and no listing shows it";
+    let source = StoreError::with_text(StoreErrorKind::Transient, text);
+    Error::Store { operation: Operation::Create, key, source }
 }
 
 impl Claims {
