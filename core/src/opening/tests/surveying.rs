@@ -379,3 +379,28 @@ fn what_leaves_no_room_for_others_is_a_problem_of_its_object() {
     assert_eq!(problems(&run), []);
     assert!(matches!(open(run.store).failed(), Error::SequenceExhausted));
 }
+
+/// Each listing shows more than the one before, in no order, and the first lacks what came before that.
+#[test]
+fn a_survey_beside_a_writer_that_never_rests_in_a_store_without_order_ends() {
+    let mut store = Store { unordered: true, ..Store::of([start(), entry(1), entry(2), entry(3)]) };
+    for at in 0..40 {
+        store.before(0, Operation::List, prefix().objects(), move |objects| {
+            let at = 4 + 10 * at;
+            objects.extend((at..at + 10).map(|at| (key(at), entry(at).boundary(at - 2).bytes())));
+        });
+    }
+    store.hides.push_back(|at| (key(10)..=key(12)).contains(at));
+    let run = survey(store);
+    assert_eq!(problems(&run), []);
+    assert_eq!(run.times(Operation::List).len(), 2, "the second does not lack it");
+    assert_eq!(run.opened().tip(), Some(link(23, 1)));
+
+    // What is lost is lost in whatever order it is not shown.
+    let mut store =
+        Store { unordered: true, ..Store::of([start(), entry(1), entry(4).boundary(3)]) };
+    store.modified.insert(key(4), 9);
+    let run = survey(store);
+    assert_eq!(problems(&run), [(3, Part::Object)]);
+    assert_eq!(run.times(Operation::List).len(), 2);
+}
