@@ -192,7 +192,7 @@ impl Opening {
             before: Before::Unsettled(listing, after),
             boundary: ObjectSeq::ZERO,
             tip: None,
-            waiting: VecDeque::from([ahead..ahead + 1]),
+            waiting: core::iter::once(ahead..ahead + 1).collect(),
             under_way: BTreeMap::new(),
             created: 0,
             lost: None,
