@@ -4,9 +4,10 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::examine::Examined;
+use super::examine::{Examination, Examined};
 use super::recover::{Recovery, boundary, exhausted_by, names};
 use super::requests::{Ask, Purpose, Request};
 use super::start::{encode, record};
@@ -84,6 +85,30 @@ pub(super) struct Claimed {
 }
 
 impl Opening {
+    /// A client that repeats below us answers "exists" of what it has just created: such a claim was
+    /// created like any other, and is no start again.
+    pub(super) fn know_own_claims(&mut self, examination: &Examination) {
+        let nonce = self.own.identity.nonce;
+        let is_own = |object: &Examined| {
+            let header = object.header;
+            header.links_to_itself() && object.writer.as_ref().is_some_and(|w| w.nonce == nonce)
+        };
+        let claims = &mut self.own.claims;
+        let own = claims.phantoms.keys().filter_map(|sequence| {
+            let object = examination.object(*sequence).filter(|object| is_own(object))?;
+            Some((*sequence, object.size))
+        });
+        for (sequence, size) in own.collect::<Vec<_>>() {
+            claims.phantoms.remove(&sequence);
+            claims.created.insert(sequence, size);
+            self.own.put.insert(sequence);
+            if claims.lost == Some(sequence) {
+                claims.lost = None;
+                self.restarts = self.restarts.saturating_sub(1);
+            }
+        }
+    }
+
     /// Sees what a listing shows where claims found something, and tells the operator.
     pub(super) fn meet_what_was_lost_to(&mut self) {
         let claims = &mut self.own.claims;

@@ -92,6 +92,7 @@ impl Steps for Recovered {
     }
 
     fn examined(opening: &mut Opening, examination: Examination) {
+        opening.know_own_claims(&examination);
         if let Some(found) = opening.sound(examination) {
             opening.select(found, false);
         }
