@@ -5,7 +5,7 @@
 //! `recover` selects history, `claim` sees to it that no older writer can go on unnoticed
 //! (section 12), `recover` indexes history and applies its release records, `start` creates the
 //! start object and checks the store, `look` looks whether something came in between (section
-//! 12). `requests` numbers, limits and delays what is asked of the store meanwhile.
+//! 12), and `ending` ends. `requests` numbers, limits and delays what is asked of the store meanwhile.
 //!
 //! Two ways put nothing (`aim` says where they part): `view` ends once history is recovered, and
 //! `survey`, which examines objects with `thorough`, reports every problem instead of failing with
@@ -15,6 +15,7 @@
 
 mod aim;
 mod claim;
+mod ending;
 mod examine;
 mod look;
 mod objects;

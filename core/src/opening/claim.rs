@@ -6,9 +6,10 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::examine::Examined;
+use super::examine::{Examination, Examined};
 use super::recover::{Recovery, boundary, exhausted_by, names};
 use super::requests::{Ask, Purpose, Request};
 use super::start::{encode, record};
@@ -74,6 +75,8 @@ pub(super) struct Claimed {
     lost: Option<ObjectSeq>,
     /// How many rounds were lost to objects of writers.
     losses: u32,
+    /// Of which epoch the last of these was.
+    met: Option<Epoch>,
     /// The last round was, so one claim of the next goes ahead.
     goes_ahead: bool,
     /// How many claims were put ahead of listings that did not settle.
@@ -85,19 +88,51 @@ impl Claimed {
     pub(super) fn was_lost(&self) -> bool {
         self.lost.is_some()
     }
-
-    /// A listing shows this object.
-    pub(super) fn shown(&mut self, sequence: ObjectSeq, is_claim: bool) {
-        self.phantoms.remove(&sequence);
-        if self.lost == Some(sequence) {
-            self.lost = None;
-            self.losses += u32::from(!is_claim);
-            self.goes_ahead |= !is_claim;
-        }
-    }
 }
 
 impl Opening {
+    /// A client that repeats below us answers "exists" of what it has just created: such a claim was
+    /// created like any other, and is no start again.
+    pub(super) fn know_own_claims(&mut self, examination: &Examination) {
+        let nonce = self.own.identity.nonce;
+        let is_own = |object: &Examined| {
+            let header = object.header;
+            header.links_to_itself() && object.writer.as_ref().is_some_and(|w| w.nonce == nonce)
+        };
+        let claims = &mut self.own.claims;
+        let own = claims.phantoms.keys().filter_map(|sequence| {
+            let object = examination.object(*sequence).filter(|object| is_own(object))?;
+            Some((*sequence, object.size))
+        });
+        for (sequence, size) in own.collect::<Vec<_>>() {
+            claims.phantoms.remove(&sequence);
+            claims.created.insert(sequence, size);
+            self.own.put.insert(sequence);
+            if claims.lost == Some(sequence) {
+                claims.lost = None;
+                self.restarts = self.restarts.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Sees what a listing shows where claims found something, and tells the operator.
+    pub(super) fn meet_what_was_lost_to(&mut self) {
+        let claims = &mut self.own.claims;
+        claims.phantoms.retain(|sequence, _| !self.known.contains_key(sequence));
+        let Some(sequence) = claims.lost.take() else { return };
+        let key = self.prefix.object_key(sequence);
+        let Some(object) = self.known.get(&sequence) else {
+            return self.notice(Notice::OpeningRetries { error: shown_by_none(key) });
+        };
+        let epoch = object.header.epoch;
+        if !object.header.links_to_itself() {
+            claims.losses += 1;
+            claims.goes_ahead = true;
+            claims.met = Some(epoch);
+        }
+        self.notice(Notice::OpeningAgain { key, epoch });
+    }
+
     /// Claims these sequences, and if an earlier claim was lost to a writer that goes on, one ahead
     /// of it: far enough that the writer is still behind it when this opening comes to it.
     pub(super) fn claim(&mut self, holes: &[Range<u64>], recovery: Recovery) {
@@ -191,7 +226,7 @@ impl Opening {
             before: Before::Unsettled(listing, after),
             boundary: ObjectSeq::ZERO,
             tip: None,
-            waiting: VecDeque::from([ahead..ahead + 1]),
+            waiting: core::iter::once(ahead..ahead + 1).collect(),
             under_way: BTreeMap::new(),
             created: 0,
             lost: None,
@@ -309,11 +344,6 @@ impl Opening {
         if !is_free && !self.may_start_again() {
             return self.lost_for_good(lost);
         }
-        if let Some(sequence) = lost {
-            let key = self.prefix.object_key(sequence);
-            let epoch = self.tip_epoch();
-            self.notice(Notice::OpeningAgain { key, epoch });
-        }
         match before {
             Before::Unsettled(mut listing, after) => {
                 listing.begin_again();
@@ -341,13 +371,11 @@ impl Opening {
             return self.fail(unsettled(self.prefix.objects()));
         }
         if let Some(sequence) = phantom.map(|(sequence, _)| sequence).or_else(unknown).copied() {
-            let key = self.prefix.object_key(sequence);
-            let text = "the store says that something is at the key, and no listing shows it";
-            let source = StoreError::with_text(StoreErrorKind::Transient, text);
-            return self.fail(Error::Store { operation: Operation::Create, key, source });
+            return self.fail(shown_by_none(self.prefix.object_key(sequence)));
         }
         let key = self.prefix.object_key(lost.unwrap_or_default());
-        let epoch = self.tip_epoch();
+        // What stands there now is most likely of the writer that was met before.
+        let epoch = self.own.claims.met.unwrap_or_else(|| self.tip_epoch());
         let writer = names(&self.known).get(&epoch).cloned();
         self.fail(Error::Contended { key, epoch, writer });
     }
@@ -362,6 +390,13 @@ impl Opening {
         let error = exhausted_by(&self.prefix, &self.known);
         self.fail(error.unwrap_or(Error::SequenceExhausted));
     }
+}
+
+/// What may be the store's word alone.
+fn shown_by_none(key: Key) -> Error {
+    let text = "the store says that something is at the key, and no listing shows it";
+    let source = StoreError::with_text(StoreErrorKind::Transient, text);
+    Error::Store { operation: Operation::Create, key, source }
 }
 
 impl Claims {

@@ -183,6 +183,11 @@ impl Examination {
         }
     }
 
+    /// What is there at this sequence, if it verifies.
+    pub(super) fn object(&self, sequence: ObjectSeq) -> Option<&Examined> {
+        self.objects.get(&sequence)
+    }
+
     /// Whether all that must be examined is, once what can begin has begun.
     pub(super) fn is_done(&self) -> bool {
         self.running.is_empty()

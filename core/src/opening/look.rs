@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::requests::{Ask, Purpose, Request};
 use super::start::Start;
-use super::{Listing, Opening, Phase, unsettled};
+use super::{Listing, Opening, Phase, unconfirmed, unsettled};
 use crate::error::{Error, StoreError, StoreErrorKind};
 use crate::event::{Listed, ReadBack};
 use crate::listing::Round;
@@ -100,13 +100,19 @@ impl Opening {
             Ok(found) => found,
             // It was there, and something removed it: only another listing tells.
             Err(error) if error.kind == StoreErrorKind::NotFound => {
-                return self.start_again(request.key, Epoch::claimed_at(sequence), None);
+                let text = "the listing shows it, and it is gone";
+                let gone = StoreError::with_text(StoreErrorKind::Transient, text);
+                return self.start_again_after(request.failed(gone));
             }
             Err(error) => return self.read_failed(request, error),
         };
-        // What is no object is judged as whatever else a listing shows, and confirmed by the next.
-        let Ok(header) = found.header_at(sequence) else {
-            return self.start_again(request.key, Epoch::claimed_at(sequence), None);
+        let header = match found.header_at(sequence) {
+            Ok(header) => header,
+            // It is judged as whatever else a listing shows, and confirmed by the next.
+            Err(error) => {
+                let error = unconfirmed(Error::corrupted(request.key, error));
+                return self.start_again_after(error);
+            }
         };
         let rules = self.rules;
         let Phase::Looking(look) = &mut self.phase else { return };

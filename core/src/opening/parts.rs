@@ -108,7 +108,10 @@ mod tests {
     #[test]
     fn a_large_segment_is_held_only_once_its_checksum_held() {
         let small = [1; 100];
-        assert_eq!(read(&small, 0), (Ok(Bytes::from_static(&[1; 100])), vec![54..154]));
+        assert_eq!(
+            read(&small, 0),
+            (Ok(Bytes::from_static(&[1; 100])), core::iter::once(54..154).collect())
+        );
         let large = vec![7; PART as usize + 5];
         let twice = vec![54..54 + PART, 54 + PART..59 + PART];
         let (whole, parts) = read(&large, crc32fast::hash(&large));

@@ -2,7 +2,6 @@
 //! section 4, steps 6 and 7).
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -13,10 +12,9 @@ use bytes::Bytes;
 use super::examine::examine_whole;
 use super::recover::Recovery;
 use super::requests::{Ask, Body, Purpose, Request};
-use super::{Identity, Opening, OpeningEffect, Phase, Recovered, RecoveryStats};
-use crate::catalog::{Catalog, Unindexed, UnindexedKind};
+use super::{Identity, Opening, Phase};
 use crate::error::{DecodeError, Error, StoreError, StoreErrorKind};
-use crate::event::{Notice, Payload, ReadBack};
+use crate::event::{Payload, ReadBack};
 use crate::format::{Header, ObjectEncoder, SegmentMeta, TAIL_WINDOW, WriterRecord};
 use crate::key::Key;
 use crate::options::Options;
@@ -32,28 +30,28 @@ const MAX_NAME_LEN: usize = 255;
 /// The start object on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    recovery: Recovery,
-    header: Header,
-    record: WriterRecord,
-    size: u64,
-    segments: Vec<SegmentMeta>,
-    put: Request,
+    pub(super) recovery: Recovery,
+    pub(super) header: Header,
+    pub(super) record: WriterRecord,
+    pub(super) size: u64,
+    pub(super) segments: Vec<SegmentMeta>,
+    pub(super) put: Request,
     /// When the put was handed out first.
-    first_put: Time,
+    pub(super) first_put: Time,
     /// Nothing was put at its key before of which it is not known what came.
     is_first: bool,
     /// How the put was answered last.
     answer: Result<(), StoreError>,
     /// What stands at the key was read whole once, and did not decode.
-    reread: bool,
+    pub(super) reread: bool,
     /// Its ends were read once, and were no object's.
-    reread_back: bool,
+    pub(super) reread_back: bool,
     checks: u32,
 }
 
 /// What stands at the key of a put that failed.
 #[derive(Clone, Debug)]
-enum Standing {
+pub(super) enum Standing {
     /// Nothing.
     Absent,
     /// It could not be read, which may pass.
@@ -196,75 +194,6 @@ impl Opening {
         self.go_on(Some(standing));
     }
 
-    /// Reads the start object once after the look: a store that lets two creates of one key through
-    /// holds another's there.
-    pub(super) fn reread(&mut self, mut start: Start) {
-        if !self.rules.start_object_is_read {
-            return self.opened(start);
-        }
-        start.reread = false;
-        self.requests.push(start.ask(Ask::Fetch(0..start.size)));
-        self.phase = Phase::Rereading(Box::new(start));
-    }
-
-    fn reread_fetched(&mut self, body: Body) {
-        let Phase::Rereading(start) = &mut self.phase else { return };
-        match body {
-            Body::Bytes(bytes) if matches!(start.judge_whole(bytes.clone()), Standing::Ours) => {
-                self.reread_ended();
-            }
-            // The download may be damaged, once.
-            Body::Bytes(_) if !start.reread => {
-                start.reread = true;
-                let again = start.ask(Ask::Fetch(0..start.size));
-                self.requests.push(again);
-            }
-            // Whatever comes of the download: header, size and checksum tell what stands there.
-            Body::Bytes(_) | Body::Misfit(_) => {
-                let ends = start.ask(Ask::ReadBack);
-                self.requests.push(ends);
-            }
-            Body::Gone => self.start_is_gone(),
-        }
-    }
-
-    pub(super) fn reread_back(&mut self, request: Request, result: Result<ReadBack, StoreError>) {
-        let Phase::Rereading(start) = &mut self.phase else { return };
-        let key = start.put.key.clone();
-        if matches!(&result, Ok(found) if start.is_ours(found)) {
-            return self.reread_ended();
-        }
-        match start.judge_read_back(result.clone()) {
-            Standing::Absent => self.start_is_gone(),
-            Standing::Unread => {
-                let failure = result.err().unwrap_or(StoreError::new(StoreErrorKind::Transient));
-                self.read_failed(request, failure);
-            }
-            Standing::Refused(error) => self.fail(request.failed(error)),
-            Standing::Foreign(_) if !start.reread_back => {
-                start.reread_back = true;
-                let again = start.ask(Ask::ReadBack);
-                self.requests.push(again);
-            }
-            Standing::Foreign(error) => self.fail(Error::corrupted(key, error)),
-            // It was created, and another stands there now.
-            _ => self.fail(Error::UnsafeStore { key }),
-        }
-    }
-
-    fn reread_ended(&mut self) {
-        if let Phase::Rereading(start) = core::mem::replace(&mut self.phase, Phase::Ended) {
-            self.opened(*start);
-        }
-    }
-
-    /// Somebody removed it: whoever did so has the log.
-    fn start_is_gone(&mut self) {
-        let Phase::Rereading(start) = &self.phase else { return };
-        let (key, epoch) = (start.put.key.clone(), start.header.epoch);
-        self.fail(Error::Contended { key, epoch, writer: None });
-    }
-
     fn go_on(&mut self, standing: Option<Standing>) {
         let Phase::Starting(start) = &mut self.phase else {
             return;
@@ -347,87 +276,6 @@ impl Opening {
             self.fail(request.failed(failure));
         }
     }
-
-    pub(super) fn opened(&mut self, start: Start) {
-        let Start { recovery, header, size, segments, first_put, .. } = start;
-        let mut catalog = recovery.catalog;
-        let recovered_objects = catalog.object_count();
-        if let Err(error) = catalog.index(header.link(), size, &segments) {
-            return self.fail(Error::corrupted(start.put.key, error));
-        }
-        self.note_what_stands(&mut catalog, &recovery.passed);
-        let count = recovery.incomplete_above_tip;
-        if count > 0 {
-            self.notice(Notice::IncompleteObjects { count });
-        }
-        let took = self.now.since(self.began);
-        self.notice(Notice::Opened { start: header.link(), recovered_objects, took });
-        let recovered = Recovered {
-            prefix: self.prefix.clone(),
-            options: self.options.clone(),
-            catalog,
-            start: header.link(),
-            start_put: first_put,
-            durable_boundary: header.boundary,
-            next_sequence: header.sequence.next(),
-            next_request: self.requests.take_id(),
-            stats: RecoveryStats { recovered_objects, took },
-            rules: self.rules,
-        };
-        self.end(OpeningEffect::Opened(Box::new(recovered)));
-    }
-}
-
-impl Opening {
-    /// Notes what stands outside history, and for how long history stands above it, and keeps what
-    /// stands in the way of older writers from being deleted (DESIGN.md section 12, rule 5).
-    fn note_what_stands(&self, catalog: &mut Catalog, passed: &BTreeSet<ObjectSeq>) {
-        let retention = self.options.fence_retention;
-        // The first object of history above, on the way down. Above the recovered tip is none: the
-        // own start object was not listed.
-        let mut above = None;
-        for (sequence, object) in self.known.iter().rev() {
-            let link = object.header.link();
-            let is_indexed = catalog.is_indexed(link);
-            let is_passed = passed.contains(sequence);
-            let kind = if object.header.links_to_itself() {
-                UnindexedKind::Claim
-            } else if link.epoch == Epoch::claimed_at(*sequence) {
-                UnindexedKind::Start
-            } else if is_passed {
-                UnindexedKind::Passed
-            } else {
-                UnindexedKind::Other
-            };
-            let found = Unindexed { link, kind, age: self.age_that_counts(*sequence, above) };
-            if !is_indexed {
-                catalog.add_unindexed(found);
-            } else if kind == UnindexedKind::Start && found.is_kept(retention) {
-                catalog.keep(*sequence);
-            }
-            if is_indexed || is_passed {
-                above = Some(*sequence);
-            }
-        }
-        // The own start object is the newest of all.
-        if let Some(own) = catalog.last().filter(|_| self.rules.keep_what_stands) {
-            catalog.keep(own.sequence);
-        }
-    }
-
-    /// How much older the first object of history above one is than the newest object of the same
-    /// listing, by the store's clock.
-    fn age_that_counts(&self, sequence: ObjectSeq, above: Option<ObjectSeq>) -> Option<Duration> {
-        let counts = match (self.rules.keep_what_stands, self.rules.age_is_of_history_above) {
-            (true, true) => above?,
-            (true, false) => sequence,
-            (false, _) => return Some(Duration::MAX),
-        };
-        let newest = self.shown.values().map(|shown| shown.modified_millis).max();
-        let newest = newest.unwrap_or_default();
-        let modified = self.shown.get(&counts).map_or(newest, |shown| shown.modified_millis);
-        Some(Duration::from_millis(newest.saturating_sub(modified)))
-    }
 }
 
 impl Start {
@@ -477,7 +325,7 @@ impl Start {
     }
 
     /// Whether the ends of what stands at the key are ours: the last bytes hold the checksum of all.
-    fn is_ours(&self, found: &ReadBack) -> bool {
+    pub(super) fn is_ours(&self, found: &ReadBack) -> bool {
         let Ask::Put(payload) = &self.put.ask else { return false };
         found.size == self.size && found.is_of(&self.header.encode(), payload)
     }
@@ -490,7 +338,7 @@ impl Start {
         matches!(&self.answer, Err(error) if error.kind == StoreErrorKind::Exists)
     }
 
-    fn ask(&self, ask: Ask) -> Request {
+    pub(super) fn ask(&self, ask: Ask) -> Request {
         Request::new(Purpose::Start, self.put.key.clone(), ask)
     }
 
@@ -514,7 +362,7 @@ impl Start {
         }
     }
 
-    fn judge_read_back(&self, result: Result<ReadBack, StoreError>) -> Standing {
+    pub(super) fn judge_read_back(&self, result: Result<ReadBack, StoreError>) -> Standing {
         let found = match result {
             Ok(found) => found,
             Err(error) if error.kind == StoreErrorKind::NotFound => return Standing::Absent,
@@ -545,7 +393,7 @@ impl Start {
         }
     }
 
-    fn judge_whole(&self, bytes: Bytes) -> Standing {
+    pub(super) fn judge_whole(&self, bytes: Bytes) -> Standing {
         let object = match examine_whole(self.header.sequence, bytes) {
             Ok(object) => object,
             Err(error) => return Standing::Foreign(error),

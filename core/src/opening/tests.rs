@@ -5,6 +5,8 @@ mod examining;
 mod exclusive;
 mod histories;
 mod lying;
+mod newer;
+mod patience;
 mod random;
 mod recovering;
 mod released;

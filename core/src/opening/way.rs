@@ -1,8 +1,6 @@
 //! Whether the way behind the tip is blocked for every older writer, so that a start object may
 //! be created (DESIGN.md section 12, rule 2).
 
-#![allow(clippy::single_range_in_vec_init, reason = "holes are ranges, and one may be alone")]
-
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -33,7 +31,7 @@ pub(super) fn way(
     if !holes.is_empty() && rules.claim_every_hole {
         holes
     } else if unblocked {
-        Vec::from([lowest..lowest + 1])
+        core::iter::once(lowest..lowest + 1).collect()
     } else {
         Vec::new()
     }
@@ -43,10 +41,13 @@ pub(super) fn way(
 mod tests {
     use super::*;
 
-    fn way_of(above: &[(u64, u64)]) -> Vec<Range<u64>> {
+    type Pairs = &'static [(u64, u64)];
+
+    /// Each range as its first sequence and the one behind its last.
+    fn way_of(above: Pairs) -> Vec<(u64, u64)> {
         let tip = Link { sequence: ObjectSeq(5), epoch: Epoch(3) };
         let above = above.iter().map(|(sequence, epoch)| (ObjectSeq(*sequence), Epoch(*epoch)));
-        way(tip, above, Rules::ALL)
+        way(tip, above, Rules::ALL).into_iter().map(|range| (range.start, range.end)).collect()
     }
 
     #[test]
@@ -58,16 +59,15 @@ mod tests {
 
     #[test]
     fn the_lowest_free_sequence_is_claimed_and_every_hole() {
-        type Case<'a> = (&'a [(u64, u64)], &'a [Range<u64>]);
-        let cases: [Case<'_>; 6] = [
-            (&[], &[6..7]),
-            (&[(6, 3)], &[7..8]),
-            (&[(6, 2), (7, 3)], &[8..9]),
+        let cases: [(Pairs, Pairs); 6] = [
+            (&[], &[(6, 7)]),
+            (&[(6, 3)], &[(7, 8)]),
+            (&[(6, 2), (7, 3)], &[(8, 9)]),
             // It stands, and a hole remains.
-            (&[(6, 7), (8, 3)], &[7..8]),
+            (&[(6, 7), (8, 3)], &[(7, 8)]),
             // What stands behind a hole blocks nothing.
-            (&[(7, 8)], &[6..7]),
-            (&[(8, 8), (9, 3), (1000, 3)], &[6..8, 10..1000]),
+            (&[(7, 8)], &[(6, 7)]),
+            (&[(8, 8), (9, 3), (1000, 3)], &[(6, 8), (10, 1000)]),
         ];
         for (above, expected) in cases {
             assert_eq!(way_of(above), expected, "{above:?}");

@@ -96,6 +96,7 @@ impl Steps for Recovered {
     }
 
     fn examined(opening: &mut Opening, examination: Examination) {
+        opening.know_own_claims(&examination);
         if let Some(found) = opening.sound(examination) {
             opening.select(found, false);
         }
@@ -133,9 +134,7 @@ impl Steps for Recovered {
 impl Opening {
     /// Claims what must be claimed, and goes on to the start object when nothing must.
     pub(super) fn clear_the_way(&mut self, recovery: Recovery) {
-        for (sequence, object) in &self.known {
-            self.own.claims.shown(*sequence, object.header.links_to_itself());
-        }
+        self.meet_what_was_lost_to();
         let holes = recovery.to_claim(&self.known, self.rules);
         if holes.is_empty() {
             self.start(recovery);
@@ -150,6 +149,16 @@ impl Opening {
             return self.fail(Error::Contended { key, epoch, writer });
         }
         self.notice(Notice::OpeningAgain { key, epoch });
+        self.requests.clear();
+        self.list(self.now);
+    }
+
+    /// What came in between does not say what it is: another listing tells.
+    pub(super) fn start_again_after(&mut self, error: Error) {
+        if !self.may_start_again() {
+            return self.fail(error);
+        }
+        self.notice(Notice::OpeningRetries { error });
         self.requests.clear();
         self.list(self.now);
     }

@@ -10,51 +10,32 @@ fn collected() -> Store {
     ])
 }
 
-/// Scripts so many answers that are no listing of what is there, after others.
-fn shows_nothing(store: &mut Store, before: usize, count: usize) {
-    hide_all(store, before, count, |_| true);
+/// Scripts so many answers that are no listing of what is there.
+fn shows_nothing(store: &mut Store, count: usize) {
+    hide(store, 0, count, |_| true);
 }
 
-/// Scripts that these objects are not in so many listings.
-fn hide_all(store: &mut Store, before: usize, count: usize, which: fn(&Key) -> bool) {
-    store.before(before, Operation::List, prefix().objects(), move |objects| {
-        let hidden: Vec<_> = objects.keys().filter(|key| which(key)).cloned().collect();
-        for key in hidden {
-            let bytes = objects.remove(&key).unwrap();
-            objects.insert(std::format!("hidden {key}").as_str().into(), bytes);
-        }
-    });
-    let come_back = |objects: &mut Objects| {
-        let hidden: Vec<_> =
-            objects.keys().filter(|key| key.starts_with("hidden ")).cloned().collect();
-        for key in hidden {
-            let bytes = objects.remove(&key).unwrap();
-            objects.insert((&key["hidden ".len()..]).into(), bytes);
-        }
-    };
-    if count > 1 {
-        for _ in 0..count - 1 {
-            store.fault(Operation::List, prefix().objects(), Fault::None);
-        }
-    }
-    store.before(0, Operation::List, prefix().objects(), come_back);
+/// Scripts that these objects are not in so many listings, after others.
+fn hide(store: &mut Store, before: usize, count: usize, which: fn(&Key) -> bool) {
+    store.hides.extend(core::iter::repeat_n((|_| false) as fn(&Key) -> bool, before));
+    store.hides.extend(core::iter::repeat_n(which, count));
 }
 
 #[test]
 fn one_answer_that_shows_nothing_is_not_believed() {
     let mut store = collected();
-    shows_nothing(&mut store, 0, 1);
+    shows_nothing(&mut store, 1);
     let run = open(store);
     assert_eq!(run.start_object().0.predecessor, Some(link(6, 1)));
     assert_eq!(run.opened().start, link(8, 9));
 
     let mut store = collected();
-    shows_nothing(&mut store, 0, 1);
+    shows_nothing(&mut store, 1);
     let opening = Opening::read_only(BEGAN, prefix(), Options::default()).unwrap();
     assert_eq!(drive(opening, store, Order::OldestFirst).opened().tip(), Some(link(6, 1)));
 
     let mut store = collected();
-    shows_nothing(&mut store, 0, 1);
+    shows_nothing(&mut store, 1);
     let must_exist = Options { must_exist: true, ..Options::default() };
     open_with(must_exist, store).opened();
 }
@@ -64,7 +45,7 @@ fn one_answer_that_shows_nothing_is_not_believed() {
 #[test]
 fn two_answers_that_show_nothing_begin_no_log_beside_the_one_that_is_there() {
     let mut store = collected();
-    shows_nothing(&mut store, 0, 2);
+    shows_nothing(&mut store, 2);
     let run = open(store);
     assert_eq!(run.puts()[0].sequence, ObjectSeq(0));
     assert_eq!(run.restarts(), 1, "{}", run.transcript);
@@ -74,7 +55,7 @@ fn two_answers_that_show_nothing_begin_no_log_beside_the_one_that_is_there() {
 
     // Its writers' epochs are later than that of a first object: another has the prefix.
     let mut store = Store::of([make(6, 7).after(4, 1).writer("b").boundary(6)]);
-    shows_nothing(&mut store, 0, 2);
+    shows_nothing(&mut store, 2);
     let run = open(store);
     let error = run.failed();
     assert!(matches!(error, Error::Contended { key: at, .. } if *at == key(6)), "{error}");
@@ -84,7 +65,7 @@ fn two_answers_that_show_nothing_begin_no_log_beside_the_one_that_is_there() {
 
     // Where the object at 0 is there, the put meets it.
     let mut store = Store::of([make(0, 1).writer("a"), make(1, 1).after(0, 1).entry(7, 10)]);
-    shows_nothing(&mut store, 0, 2);
+    shows_nothing(&mut store, 2);
     let run = open(store);
     assert!(matches!(run.failed(), Error::Contended { key: at, .. } if *at == key(0)));
 }
@@ -94,19 +75,20 @@ fn two_answers_that_show_nothing_begin_no_log_beside_the_one_that_is_there() {
 fn a_store_that_never_shows_anything_opens_nothing() {
     for answers in 3..8 {
         let mut store = collected();
-        shows_nothing(&mut store, 0, answers);
+        shows_nothing(&mut store, answers);
         let run = open(store);
         assert_eq!(run.start_object().0.predecessor, Some(link(6, 1)), "{}", run.transcript);
     }
     let mut store = collected();
-    shows_nothing(&mut store, 0, 100);
+    shows_nothing(&mut store, 100);
     let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
     let error = run.failed();
     assert!(matches!(error, Error::Store { operation: Operation::List, .. }), "{error}");
     assert!(error.is_retryable());
     assert!(error.to_string().contains("does not show"), "{error}");
-    // The first, and the looks, each twice.
+    // The first, and four looks, each twice.
     assert_eq!(run.times(Operation::List).len(), 2 + 2 * 4);
+    assert_eq!(run.puts().len(), 2, "the start object, and the check");
 }
 
 /// An opening that starts again from its look knows that its start object stands.
@@ -116,7 +98,7 @@ fn a_listing_that_lacks_an_earlier_start_object_is_not_believed() {
     store.before(1, Operation::List, prefix().objects(), |objects| {
         objects.insert(key(3), make(3, 1).after(0, 1).entry(7, 10).bytes());
     });
-    hide_all(&mut store, 0, 1, |at| *at == key(2));
+    hide(&mut store, 2, 1, |at| *at == key(2));
     let run = open(store);
     assert_eq!(run.restarts(), 1);
     assert_eq!(run.start_object().0.predecessor, Some(link(2, 3)));
@@ -135,7 +117,7 @@ fn one_listing_in_no_order_that_lacks_an_object_is_not_believed() {
     for hidden in [|at: &Key| *at == key(5), |at: &Key| *at == key(2), |at: &Key| *at >= key(3)] {
         for first in 0..3 {
             let mut store = all();
-            hide_all(&mut store, first, 1, hidden);
+            hide(&mut store, first, 1, hidden);
             let run = open(store);
             assert_eq!(run.start_object().0.predecessor, Some(link(5, 1)), "{}", run.transcript);
         }

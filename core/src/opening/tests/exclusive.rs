@@ -1,5 +1,6 @@
 //! Exclusive ownership (DESIGN.md section 12), as far as an opening is concerned.
 
+mod changed;
 mod claims;
 mod confirmed;
 mod costs;

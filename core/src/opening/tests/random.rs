@@ -24,6 +24,16 @@ enum Whim {
     /// to.
     Bytes(Vec<u8>, bool),
     Listing(Vec<Listed>),
+    /// A listing, and every one after it, comes turned by so many keys and the other way round,
+    Unordered(usize),
+    /// or in order again,
+    Ordered,
+    /// or says of each size that it is this much more or less,
+    Lies(i64),
+    /// or lacks every key with this rest by three.
+    Lacks(u64),
+    /// A body is so much shorter or longer than what was asked for.
+    Length(i64),
     Fails(StoreErrorKind),
     /// First an answer of this kind comes under an id that may be waited for.
     Noise(u8, u64),
@@ -124,15 +134,32 @@ fn listing() -> impl Strategy<Value = Vec<Listed>> {
     )
 }
 
+/// By how much a length lies.
+fn lie() -> impl Strategy<Value = i64> {
+    prop_oneof![-200..200i64, Just(70_000), Just(8 << 30), Just(i64::MAX), Just(i64::MIN)]
+}
+
+/// Answers that are not so.
+fn untrue() -> impl Strategy<Value = Whim> {
+    prop_oneof![
+        listing().prop_map(Whim::Listing),
+        (0..5usize).prop_map(Whim::Unordered),
+        Just(Whim::Ordered),
+        lie().prop_map(Whim::Lies),
+        (0..3u64).prop_map(Whim::Lacks),
+        lie().prop_map(Whim::Length),
+    ]
+}
+
 fn whim() -> impl Strategy<Value = Whim> {
     prop_oneof![
-        24 => Just(Whim::Honest),
+        30 => Just(Whim::Honest),
         2 => spec().prop_map(Whim::Overtaken),
         3 => (0..12u64, spec()).prop_map(|(at, spec)| Whim::Appears(at, spec)),
         1 => (0..12u64).prop_map(Whim::Vanishes),
         1 => (prop::collection::vec(any::<u8>(), 0..300), any::<bool>())
             .prop_map(|(bytes, fill)| Whim::Bytes(bytes, fill)),
-        1 => listing().prop_map(Whim::Listing),
+        4 => untrue(),
         2 => error_kind().prop_map(Whim::Fails),
         2 => (0..5u8, number()).prop_map(|(kind, id)| Whim::Noise(kind, id)),
         1 => number().prop_map(Whim::Tick),
@@ -147,6 +174,38 @@ fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnsw
         (Whim::Listing(listing), StorageEffect::List { .. }) => {
             StorageAnswer::Listed { id, result: Ok(listing.clone()) }
         }
+        (Whim::Unordered(by), StorageEffect::List { .. }) => {
+            store.unordered = true;
+            change_listing(store.answer(effect), |listing| {
+                let by = by % listing.len().max(1);
+                listing.rotate_left(by);
+            })
+        }
+        (Whim::Ordered, StorageEffect::List { .. }) => {
+            store.unordered = false;
+            store.answer(effect)
+        }
+        (Whim::Lies(by), StorageEffect::List { .. }) => {
+            change_listing(store.answer(effect), |listing| {
+                listing.iter_mut().for_each(|l| l.size = l.size.saturating_add_signed(*by));
+            })
+        }
+        (Whim::Lacks(rest), StorageEffect::List { .. }) => {
+            let lacks = |key: &Key| match prefix().classify(key) {
+                KeyKind::Object(sequence) => sequence.0 % 3 == *rest,
+                KeyKind::OutOfRange | KeyKind::Foreign => false,
+            };
+            change_listing(store.answer(effect), |listing| listing.retain(|l| !lacks(&l.key)))
+        }
+        (Whim::Length(by), StorageEffect::FetchRange { .. }) => match store.answer(effect) {
+            StorageAnswer::Fetched { id, result: Ok(body) } => {
+                let length = (body.len() as u64).saturating_add_signed(*by).min(1 << 20);
+                let mut body = body.to_vec();
+                body.resize(length as usize, 0);
+                StorageAnswer::Fetched { id, result: Ok(body.into()) }
+            }
+            answer => answer,
+        },
         (Whim::Bytes(bytes, fill), StorageEffect::FetchRange { range, .. }) => {
             let mut body = bytes.clone();
             if *fill {
@@ -184,6 +243,16 @@ fn answer(effect: &StorageEffect, whim: &Whim, store: &mut Store) -> StorageAnsw
     }
 }
 
+fn change_listing(answer: StorageAnswer, change: impl FnOnce(&mut Vec<Listed>)) -> StorageAnswer {
+    match answer {
+        StorageAnswer::Listed { id, result: Ok(mut listing) } => {
+            change(&mut listing);
+            StorageAnswer::Listed { id, result: Ok(listing) }
+        }
+        answer => answer,
+    }
+}
+
 fn noise(kind: u8, id: RequestId) -> StorageAnswer {
     match kind {
         0 => StorageAnswer::Listed { id, result: Ok(Vec::new()) },
@@ -211,7 +280,7 @@ fn input() -> impl Strategy<Value = Input> {
     (
         prop::collection::vec(prop::option::of(spec()), 0..6),
         prop::collection::vec(whim(), 1..60),
-        prop::option::weighted(0.1, (0..6u64, 0..90usize)),
+        prop::option::weighted(0.3, (0..6u64, 0..90usize)),
         (1..4u32, 1..4u32),
     )
 }
@@ -258,7 +327,7 @@ fn an_opening_ends_whatever_comes_in() {
     let run = runner(6_000).run(&input(), |input| check(input, &mut steps.borrow_mut()));
     run.unwrap_or_else(|error| panic!("{error}"));
     let steps = steps.into_inner();
-    let wanted: [(Step, &str); 9] = [
+    let wanted: [(Step, &str); 12] = [
         (("claiming", true, "listing"), "a claim is created"),
         (("claiming", false, "listing"), "a claim finds something"),
         (("claiming", false, "claiming"), "a claim is repeated"),
@@ -267,7 +336,10 @@ fn an_opening_ends_whatever_comes_in() {
         (("checking", false, "looking"), "the look begins"),
         (("looking", true, "looking"), "the look finds something"),
         (("looking", true, "listing"), "what the look finds makes it start again"),
+        (("looking", true, "rereading"), "the look ends"),
         (("looking", true, "ended"), "the look ends the opening"),
+        (("rereading", true, "ended"), "the start object is read"),
+        (("listing", true, "claiming"), "a claim goes ahead of what does not settle"),
     ];
     for (step, what) in wanted {
         assert!(steps.contains_key(&step), "no run in which {what}: {steps:?}");

@@ -142,6 +142,8 @@ pub(super) struct Store {
     pub(super) ignores_offset: bool,
     /// Whether listings come in no order.
     pub(super) unordered: bool,
+    /// What each of the next listings does not show.
+    pub(super) hides: VecDeque<fn(&Key) -> bool>,
     /// After how many keys a listing is cut off without a word.
     pub(super) page: Option<usize>,
     /// Keys that every listing shows, with their sizes, besides what is there.
@@ -284,6 +286,9 @@ impl Store {
                 let mut listing: Vec<_> =
                     real.chain(sparse).chain(self.ghosts.iter().cloned()).collect();
                 listing.sort_by(|a, b| a.key.cmp(&b.key));
+                if let Some(hides) = self.hides.pop_front() {
+                    listing.retain(|listed| !hides(&listed.key));
+                }
                 listing.truncate(self.page.unwrap_or(usize::MAX));
                 if self.unordered {
                     listing.reverse();

@@ -336,3 +336,71 @@ fn problems_say_what_was_expected_and_found() {
         p/objects/00000000000000000003.wal: object: expected a predecessor of object 4 of epoch 1, found none: its reclaim boundary lies beyond all history that is there, so its writer had indexed objects that the log lost
     "#]].assert_eq(&said);
 }
+
+/// What verifies, and no writer makes: nothing but a survey would say why a log soon has no sequence left.
+#[test]
+fn what_leaves_no_room_for_others_is_a_problem_of_its_object() {
+    let far = (1 << 44) - 1;
+    let unlikely = [
+        (entry(2), None),
+        (make(2, 3).after(1, 1).writer("b"), None),
+        (claim(2), None),
+        (make(2, 4).after(1, 1).writer("b"), Some(Part::Header)),
+        (make(2, 1 << 44).after(1, 1), Some(Part::Header)),
+        (make(2, u64::MAX).after(1, 1), Some(Part::Header)),
+        (
+            make(2, 1).after(1, 1).entry_with_id(5, EntryId::MAX, 1),
+            Some(Part::Segment(RegionId(5))),
+        ),
+        (make(2, 1).after(1, 1).entry_with_id(5, id(far, 1), 1), Some(Part::Segment(RegionId(5)))),
+        // Of an older log.
+        (make(2, 1).after(1, 1).entry_with_id(5, id(far - 1, 1), 1), None),
+        // Which nobody counts.
+        (make(2, 1).after(1, 1).entry_with_id(u64::MAX - 9, EntryId::MAX, 1), None),
+    ];
+    for (object, part) in unlikely {
+        let run = survey(Store::of([start(), entry(1), object.clone()]));
+        assert_eq!(problems(&run), part.map(|part| (2, part)).into_iter().collect::<Vec<_>>());
+        assert_eq!(run.times(Operation::List).len(), 1, "no listing can change that");
+
+        // An opening that ends by it says which object it is, and ends no writer.
+        let opening = open(Store::of([start(), entry(1), object]));
+        match &opening.result {
+            Ok(_) => {}
+            Err(Error::Corrupted { key: at, part: found, .. }) => {
+                assert_eq!((at, Some(*found)), (&key(2), part));
+                assert!(opening.puts().is_empty());
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    // A log that came to its end by itself is no problem.
+    let run = survey(Store::of([make(far, far + 1).writer("a")]));
+    assert_eq!(problems(&run), []);
+    assert!(matches!(open(run.store).failed(), Error::SequenceExhausted));
+}
+
+/// Each listing shows more than the one before, in no order, and the first lacks what came before that.
+#[test]
+fn a_survey_beside_a_writer_that_never_rests_in_a_store_without_order_ends() {
+    let mut store = Store { unordered: true, ..Store::of([start(), entry(1), entry(2), entry(3)]) };
+    for at in 0..40 {
+        store.before(0, Operation::List, prefix().objects(), move |objects| {
+            let at = 4 + 10 * at;
+            objects.extend((at..at + 10).map(|at| (key(at), entry(at).boundary(at - 2).bytes())));
+        });
+    }
+    store.hides.push_back(|at| (key(10)..=key(12)).contains(at));
+    let run = survey(store);
+    assert_eq!(problems(&run), []);
+    assert_eq!(run.times(Operation::List).len(), 2, "the second does not lack it");
+    assert_eq!(run.opened().tip(), Some(link(23, 1)));
+
+    // What is lost is lost in whatever order it is not shown.
+    let mut store =
+        Store { unordered: true, ..Store::of([start(), entry(1), entry(4).boundary(3)]) };
+    store.modified.insert(key(4), 9);
+    let run = survey(store);
+    assert_eq!(problems(&run), [(3, Part::Object)]);
+    assert_eq!(run.times(Operation::List).len(), 2);
+}

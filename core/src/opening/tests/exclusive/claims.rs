@@ -123,9 +123,31 @@ fn a_claim_whose_answer_was_lost_stands() {
         let run = open(store);
         assert_eq!(run.opened().start, link(2, 3));
         // What a repeat finds may be our own: a lost answer is no start anew.
-        let (puts, restarts) = if kind == StoreErrorKind::Exists { (1, 1) } else { (2, 0) };
-        assert_eq!((run.claims().len(), run.restarts(), run.reads(1).len()), (puts, restarts, 1));
+        let puts = if kind == StoreErrorKind::Exists { 1 } else { 2 };
+        assert_eq!((run.claims().len(), run.restarts(), run.reads(1).len()), (puts, 0, 1));
     }
+}
+
+/// A client that repeats below us loses many answers: each is a claim that was created, so it is no
+/// attempt, and nobody is said to have overtaken.
+#[test]
+fn claims_whose_answers_a_client_lost_are_no_attempts() {
+    let mut store = Store::of([make(0, 1).writer("a"), make(300, 1).after(299, 1).entry(7, 10)]);
+    for at in (5..300).step_by(10) {
+        let lost = Fault::AnswerLost(StoreErrorKind::Exists);
+        store.fault(Operation::Create, key(at), lost);
+    }
+    let run = open_with(Options { open_attempts: 1, ..Options::default() }, store);
+    assert_eq!(run.opened().start, link(301, 302));
+    assert_eq!((run.claims().len(), run.restarts()), (299, 0));
+
+    // And it is told where damage comes after it.
+    let mut store = free();
+    store.fault(Operation::Create, key(1), Fault::AnswerLost(StoreErrorKind::Exists));
+    appear(&mut store, 1, [(2, Bytes::from_static(&[7; 500]))]);
+    let run = open(store);
+    assert_eq!(corrupted(&run), key(2));
+    assert!(run.failed().to_string().contains(&*key(1)), "{}", run.failed());
 }
 
 #[test]

@@ -182,3 +182,39 @@ fn what_came_to_a_key_after_it_was_listed_is_not_damage() {
         assert_eq!(listings.count(), 2, "{asked:?}");
     }
 }
+
+/// Between two listings of one opening a key gets another object of the same size: what was read of
+/// the first is not kept.
+#[test]
+fn what_was_read_is_kept_only_while_size_and_time_are_the_same() {
+    for (modified, reads) in [(7, 1), (8, 2)] {
+        let mut store = Store::of(history());
+        store.modified.insert(key(1), 7);
+        let run = open(store);
+        assert_eq!(run.reads(1).len(), 1, "{modified}");
+        let mut store = run.store;
+        store.hides.clear();
+        let options = Options::default();
+        let mut opening = Opening::new(BEGAN, prefix(), options, identity()).unwrap();
+        let (mut listings, mut read) = (0, 0);
+        loop {
+            match opening.poll_effect().expect("it goes on") {
+                OpeningEffect::Storage(effect) => {
+                    listings += usize::from(operation_of(&effect) == Operation::List);
+                    read += usize::from(
+                        operation_of(&effect) == Operation::Read && *effect.key() == key(1),
+                    );
+                    if listings == 2 {
+                        store.modified.insert(key(1), modified);
+                    }
+                    let answer = store.carry_out(&effect);
+                    opening.handle(BEGAN, OpeningEvent::Storage(answer));
+                }
+                OpeningEffect::Notice(_) => {}
+                OpeningEffect::Opened(_) => break,
+                OpeningEffect::Failed(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(read, reads);
+    }
+}

@@ -100,25 +100,13 @@ fn an_empty_prefix_goes_straight_to_its_first_object() {
     assert_eq!(run.start_object().0.predecessor, None);
 }
 
-/// Hides an object from so many listings, from this one on.
-fn hide(store: &mut Store, listing: usize, count: usize, hidden: u64) {
-    store.before(listing, Operation::List, prefix().objects(), move |objects| {
-        let bytes = objects.remove(&key(hidden)).unwrap();
-        objects.insert("hidden".into(), bytes);
-    });
-    if count > 0 {
-        store.before(count - 1, Operation::List, prefix().objects(), move |objects| {
-            let bytes = objects.remove("hidden").unwrap();
-            objects.insert(key(hidden), bytes);
-        });
-    }
-}
-
 #[test]
 fn a_listing_that_lacks_the_claim_is_not_believed() {
+    let is_claim: fn(&Key) -> bool = |at| *at == key(1);
     for count in 1..=3 {
         let mut store = free();
-        hide(&mut store, 1, count, 1);
+        store.hides.push_back(|_| false);
+        store.hides.extend(core::iter::repeat_n(is_claim, count));
         let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
         assert_eq!(run.claims(), [1]);
         assert_eq!(run.times(Operation::List).len(), 3 + count);
@@ -129,7 +117,7 @@ fn a_listing_that_lacks_the_claim_is_not_believed() {
 #[test]
 fn a_claim_that_does_not_stay_ends_in_a_retryable_error_after_open_attempts() {
     let mut store = free();
-    hide(&mut store, 1, 0, 1);
+    store.hides = (0..9).map(|_| (|at| *at == key(1)) as fn(&Key) -> bool).collect();
     let run = open_with(Options { open_attempts: 3, ..Options::default() }, store);
     let error = run.failed();
     assert!(matches!(error, Error::Store { operation: Operation::List, .. }), "{error}");

@@ -155,3 +155,21 @@ fn the_operator_is_told_once_what_stays_as_it_is() {
     let third = refresh(second.result.as_ref().unwrap(), store);
     assert_eq!(told(&third), ["IncompleteObjects { count: 2 }"]);
 }
+
+/// A key that was deleted and created again, with an object of the same size: the store's time tells.
+#[test]
+fn what_came_to_the_key_of_an_object_with_its_size_is_read() {
+    let mut store = Store::of([start(), entry(1)]);
+    store.modified.insert(key(1), 7);
+    let first = view(store);
+    let mut store = first.store;
+    store.add(make(1, 1).after(0, 1).entry(2, 10));
+    store.modified.insert(key(1), 8);
+    let run = refresh(first.result.as_ref().unwrap(), store);
+    assert_eq!((run.reads(0).len(), run.reads(1).len()), (0, 1));
+    assert_eq!(reads_of(run.opened(), 2), [1]);
+    assert!(run.opened().regions().all(|region| region.region == RegionId(2)));
+    // Nothing of it is read again while its time stays.
+    let run = refresh(run.result.as_ref().unwrap(), run.store);
+    assert_eq!(run.asked.len(), 1);
+}
