@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use clap::Args;
-use sealog_blocking::{RegionId, Submitted, Wal};
+use sealog_blocking::{Error, RegionId, Submitted, Wal};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure, Outcome};
@@ -93,13 +93,21 @@ impl Append {
         let ended = acknowledged.until_the_end(told);
         acknowledged.window.close();
         // Also after a failure: what is under way runs out.
-        let stopped = wal.stop().map_err(Failure::from);
+        let stopped = wal.stop();
         let Acknowledged { progress, records, bytes, .. } = acknowledged;
         drop(progress);
+        // Of those that were acknowledged only when they are durable, none is missing here.
+        let stored = wal.stats()?.object_entries.sum();
+        let lost = match &stopped {
+            Err(lost @ Error::Lost { .. }) => format!("; {lost}"),
+            _ => String::new(),
+        };
         let exit = ended.map_err(|failure| {
-            failure.map(|text| format!("{text} (records stored before it: {records})"))
+            failure.map(|text| format!("{text} (records stored before it: {stored}{lost})"))
         })?;
-        stopped?;
+        stopped.map_err(|error| {
+            Failure::from(error).map(|text| format!("{text} (records stored: {stored})"))
+        })?;
         if !self.ids {
             let objects = wal.stats()?.created_objects_total;
             output.row(&Summary { records, bytes, objects, epoch: wal.epoch().0 })?;

@@ -1,7 +1,8 @@
+use futures_util::TryStreamExt;
 use sealog_tokio::{Error, Options, Wal};
 
 use crate::store::{Asked, TestStore};
-use crate::{A, B, PREFIX, payloads};
+use crate::{A, B, PREFIX, one_by_one, payloads};
 
 fn named(name: &str) -> Options {
     Options { writer_name: Some(name.into()), ..Options::default() }
@@ -78,4 +79,32 @@ async fn an_opening_costs_what_it_is_said_to_cost() {
     let (lists, gets, puts) = costs();
     assert_eq!((lists, puts), (2 + 3, 2 + 3), "a claim and a listing more");
     assert!(gets >= 1, "each object is read");
+}
+
+/// The prefix is emptied under a writer, and a second one opens: both have epoch 1. Objects of the same
+/// sequence then have the same header and size, and differ by what they hold alone.
+#[tokio::test(start_paused = true)]
+async fn two_writers_of_one_epoch_never_acknowledge_over_each_other() {
+    let store = std::sync::Arc::new(object_store::memory::InMemory::new());
+    let first = Wal::open(store.clone(), PREFIX, one_by_one()).await.unwrap();
+    first.append(A, "1").await.unwrap();
+    let stored: Vec<_> = object_store::ObjectStore::list(store.as_ref(), None)
+        .map_ok(|meta| meta.location)
+        .try_collect()
+        .await
+        .unwrap();
+    for key in stored {
+        object_store::ObjectStoreExt::delete(store.as_ref(), &key).await.unwrap();
+    }
+    let second = Wal::open(store.clone(), PREFIX, one_by_one()).await.unwrap();
+    assert_eq!(first.epoch(), second.epoch());
+    second.append(A, "x").await.unwrap();
+    second.append(A, "y").await.unwrap();
+
+    let error = first.append(A, "2").await.unwrap_err();
+    let Error::Fenced { epoch, theirs, .. } = error.error() else { panic!("{error}") };
+    assert_eq!(epoch, theirs);
+    assert!(error.to_string().contains("may have gone with them"), "{error}");
+    second.append(A, "z").await.unwrap();
+    assert!(first.append(A, "3").await.is_err());
 }

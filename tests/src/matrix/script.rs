@@ -13,6 +13,7 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
     Result,
 };
+use sealog_core::format::TRAILER_LEN;
 use tokio::sync::oneshot;
 
 use super::machine::sequence_of;
@@ -194,7 +195,11 @@ impl ObjectStore for Script {
             }
             return self.inner.get_opts(location, options).await;
         }
-        match self.how(Asked::Get, key, None).await {
+        // The second half of a read-back: the answer was decided with the first.
+        let is_end = matches!(&options.range, Some(GetRange::Bounded(range))
+            if range.start > 0 && range.end - range.start == TRAILER_LEN as u64);
+        let how = if is_end { How::Well } else { self.how(Asked::Get, key, None).await };
+        match how {
             How::Well => {}
             How::Fails(failure) | How::DoneBut(failure) | How::AllBut(_, failure) => {
                 return Err(failure.of_client(key));

@@ -199,6 +199,25 @@ fn an_object_of_our_epoch_that_is_not_ours_fences() {
     assert_eq!(log.finds(6, &bare_object(6, EPOCH.0)), ["fail [1]: Fenced by 6 ?, Unknown"]);
 }
 
+/// Two writers of one epoch, each of which puts one entry of one length at one sequence: what they put
+/// has one header and one size.
+#[test]
+fn two_writers_of_one_epoch_do_not_take_each_others_object_for_their_own() {
+    let (mut ours, mut theirs) = (Log::new(at_once()), Log::new(at_once()));
+    ours.append(1, "a");
+    theirs.append(1, "b");
+    let stored = theirs.payload(6);
+    assert_eq!(theirs.created(6), ["ack 1: 6/1"]);
+    assert_eq!((ours.header(6), ours.payload(6).len()), (theirs_header(&stored), stored.len()));
+    ours.fails(6, Exists);
+    let said = ours.finds(6, &stored.to_bytes());
+    assert_eq!(said, ["fail [1]: Fenced by 6 ?, Unknown"]);
+}
+
+fn theirs_header(stored: &Payload) -> Header {
+    Header::decode(&stored.to_bytes()).unwrap()
+}
+
 /// Nothing was there in between: the two do not follow each other.
 #[test]
 fn what_is_no_object_and_then_nothing_and_then_no_object_is_transient() {

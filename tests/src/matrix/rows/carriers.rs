@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sealog_core::AckMode::Enqueued;
 
-use super::{LAST, enqueued};
+use super::{LAST, NEXT_IS_LAST, enqueued};
 use crate::matrix::Failure::{Forbidden, Reset, Status};
 use crate::matrix::How::{Fails, Well};
 use crate::matrix::Step::{
@@ -189,10 +189,9 @@ const EXHAUSTED: Row = Row {
     name: "exhausted: a release fails, and no carrier comes",
     covers: &["exhausted: release", "exhausted: carrier"],
     steps: &[
-        Obsolete(9, LAST - 1, 1),
+        NEXT_IS_LAST,
         Append(1, "a"),
         Put(LAST, Well),
-        List(Well),
         Release(1),
         Release(8),
         Obsolete(1, LAST, 1),
@@ -222,7 +221,7 @@ const EXHAUSTED: Row = Row {
         ("object entries", 1),
         ("indexed objects", 1),
         ("indexed bytes", 163),
-        ("reclaim boundary", 17592186044413),
+        ("reclaim boundary", 1),
     ],
     ..NOTHING
 };
@@ -245,6 +244,7 @@ const NEXT_INTERVAL: &[(&str, i64)] = &[
     ("indexed objects", 2),
     ("indexed bytes", 253),
     ("reclaim boundary", 1),
+    ("guards", 1),
 ];
 
 pub(super) const ROWS: &[Row] = &[

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use sealog_core::AckMode::Enqueued;
 
-use super::LAST;
+use super::{LAST, NEXT_IS_LAST};
 use crate::matrix::Failure::{Exists, ExpiredToken, Forbidden, NoBucket, Reset, Status, Timeout};
 use crate::matrix::How::{DoneBut, Fails, Well};
 use crate::matrix::Step::{
-    Answered, Append, Back, Batch, Fetch, List, Obsolete, Pass, Plant, Put, Stop, Times, Wait,
+    Answered, Append, Back, Batch, Fetch, Pass, Plant, Put, Stop, Times, Wait,
 };
 use crate::matrix::{FAILS, NOTHING, Planted, Row};
 
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Row] = &[
             "2: Store creating refused, final, not written",
         ],
         // The open batch never used its sequence.
-        then: "goes to 4",
+        then: "goes to 5",
         figures: &[
             ("appends", 2),
             ("appended entries", 2),
@@ -275,13 +275,17 @@ pub(super) const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        name: "something that is no object holds the key: poisoned",
+        name: "something that is no object holds the key twice in a row: poisoned",
         covers: &["known: foreign, no object", "durable: foreign"],
         steps: &[
             Append(1, "a"),
             Plant(4, Planted::Bytes(100)),
             Append(1, "b"),
             Put(3, Well),
+            Put(4, Well),
+            Back(4, Well),
+            Answered(&["1: 3/1"]),
+            Pass(100),
             Put(4, Well),
             Back(4, Well),
         ],
@@ -298,7 +302,8 @@ pub(super) const ROWS: &[Row] = &[
             ("objects with entries", 1),
             ("object bytes", 163),
             ("object entries", 1),
-            ("create failures", 1),
+            ("create failures", 2),
+            ("create retries", 1),
             ("create conflicts", 1),
             ("poisoned", 1),
             ("indexed objects", 1),
@@ -400,12 +405,8 @@ pub(super) const ROWS: &[Row] = &[
             Back(3, Well),
             Stop,
         ],
-        answers: &[
-            "1: 3/1",
-            "2: Corrupted object, final",
-            "3: Lost 1 entries (Corrupted object), final",
-        ],
-        then: "Poisoned (Corrupted object), final, not written",
+        answers: &["1: 3/1", "2: Displaced, final", "3: Lost 1 entries (Displaced), final"],
+        then: "Poisoned (Displaced), final, not written",
         figures: &[
             ("appends", 1),
             ("appended entries", 1),
@@ -442,10 +443,18 @@ pub(super) const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        name: "enqueued: something that is no object holds the key: poisoned",
+        name: "enqueued: something that is no object holds the key twice in a row: poisoned",
         covers: &["enqueued: foreign"],
         mode: Enqueued,
-        steps: &[Plant(3, Planted::Bytes(90)), Append(1, "a"), Put(3, Well), Back(3, Well)],
+        steps: &[
+            Plant(3, Planted::Bytes(90)),
+            Append(1, "a"),
+            Put(3, Well),
+            Back(3, Well),
+            Pass(100),
+            Put(3, Well),
+            Back(3, Well),
+        ],
         answers: &["1: 3/1"],
         then: "Poisoned (Corrupted header), final, not written",
         figures: &[
@@ -453,7 +462,8 @@ pub(super) const ROWS: &[Row] = &[
             ("appended entries", 1),
             ("appended bytes", 1),
             ("acknowledged appends", 1),
-            ("create failures", 1),
+            ("create failures", 2),
+            ("create retries", 1),
             ("create conflicts", 1),
             ("poisoned", 1),
         ],
@@ -464,13 +474,7 @@ pub(super) const ROWS: &[Row] = &[
         name: "enqueued: the last sequence is used",
         covers: &["enqueued: created at the last sequence"],
         mode: Enqueued,
-        steps: &[
-            Obsolete(9, LAST - 1, 1),
-            Append(1, "a"),
-            Append(1, "b"),
-            Put(LAST, Well),
-            List(Well),
-        ],
+        steps: &[NEXT_IS_LAST, Append(1, "a"), Append(1, "b"), Put(LAST, Well)],
         answers: &["1: ok", "2: 17592186044415/1", "3: SequenceExhausted, final, not written"],
         then: "SequenceExhausted, final, not written",
         figures: &[
@@ -487,7 +491,6 @@ pub(super) const ROWS: &[Row] = &[
             ("object entries", 1),
             ("indexed objects", 1),
             ("indexed bytes", 163),
-            ("reclaim boundary", 17592186044412),
         ],
         reads: &[(1, &["a"])],
         recovers: &[(FAILS, &["SequenceExhausted, final"])],

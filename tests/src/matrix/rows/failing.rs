@@ -193,7 +193,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         answers: &["1: 3/1", "2: 4/1"],
-        then: "Poisoned (Corrupted object), final, not written",
+        then: "Poisoned (Displaced), final, not written",
         figures: &[
             ("appends", 2),
             ("appended entries", 2),
@@ -251,9 +251,11 @@ pub(super) const ROWS: &[Row] = &[
             ("appended entries", 2),
             ("appended bytes", 2),
             ("acknowledged appends", 2),
-            ("create failures", 2),
+            ("create failures", 3),
             ("create conflicts", 1),
             ("poisoned", 1),
+            ("create retries", 2),
+            ("in flight creates", 1),
         ],
         recovers: &[(FAILS, &["Corrupted object, final"])],
         ..poisoned_by(
@@ -264,6 +266,9 @@ pub(super) const ROWS: &[Row] = &[
                 Plant(4, Planted::Bytes(5)),
                 Append(1, "b"),
                 Put(3, Fails(Forbidden)),
+                Put(4, Well),
+                Back(4, Well),
+                Pass(100),
                 Put(4, Well),
                 Back(4, Well),
             ],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sealog_core::AckMode::Enqueued;
 
-use super::LAST;
+use super::{LAST, NEXT_IS_LAST};
 use crate::matrix::Failure::{Forbidden, Reset};
 use crate::matrix::How::{Fails, Well};
 use crate::matrix::Step::{
@@ -44,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
             ("object entries", 2),
             ("indexed objects", 2),
             ("indexed bytes", 331),
+            ("guards", 1),
         ],
         reads: &[(1, &["a"]), (2, &["queued"])],
         recovers: &[(1, &["a"]), (2, &["queued"])],
@@ -98,6 +99,9 @@ pub(super) const ROWS: &[Row] = &[
             Plant(3, Planted::Bytes(7)),
             Put(3, Well),
             Back(3, Well),
+            Pass(100),
+            Put(3, Well),
+            Back(3, Well),
         ],
         answers: &["1: Corrupted object, final, unknown", "2: Corrupted object, final"],
         then: "Poisoned (Corrupted object), final, not written",
@@ -105,9 +109,10 @@ pub(super) const ROWS: &[Row] = &[
             ("appends", 1),
             ("appended entries", 1),
             ("appended bytes", 1),
-            ("create failures", 1),
+            ("create failures", 2),
             ("create conflicts", 1),
             ("poisoned", 1),
+            ("create retries", 1),
         ],
         recovers: &[(FAILS, &["Corrupted object, final"])],
         ..NOTHING
@@ -152,6 +157,7 @@ pub(super) const ROWS: &[Row] = &[
             ("indexed objects", 1),
             ("indexed bytes", 163),
             ("reclaim boundary", 3),
+            ("guards", 2),
         ],
         reads: &[(1, &["d"])],
         recovers: &[(1, &["d"])],
@@ -185,6 +191,7 @@ pub(super) const ROWS: &[Row] = &[
             ("create conflicts", 1),
             ("rolled back batches", 1),
             ("poisoned", 1),
+            ("guards", 1),
         ],
         ..NOTHING
     },
@@ -224,6 +231,7 @@ pub(super) const ROWS: &[Row] = &[
             ("indexed objects", 1),
             ("indexed bytes", 163),
             ("reclaim boundary", 1),
+            ("guards", 1),
         ],
         reads: &[(1, &["b"])],
         recovers: &[(1, &["b"])],
@@ -273,6 +281,7 @@ pub(super) const ROWS: &[Row] = &[
             ("indexed objects", 2),
             ("indexed bytes", 326),
             ("reclaim boundary", 48),
+            ("guards", 2),
         ],
         reads: &[(1, &["a", "b"])],
         recovers: &[(1, &["a", "b"])],
@@ -281,12 +290,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "the last create is rolled back: still exhausted",
         covers: &["exhausted: the last create is rolled back", "exhausted: append"],
-        steps: &[
-            Obsolete(9, LAST - 1, 1),
-            Append(1, "a"),
-            Put(LAST, Fails(Forbidden)),
-            Append(1, "b"),
-        ],
+        steps: &[NEXT_IS_LAST, Append(1, "a"), Put(LAST, Fails(Forbidden)), Append(1, "b")],
         answers: &[
             "1: ok",
             "2: Store creating refused, final, unknown",
@@ -301,6 +305,7 @@ pub(super) const ROWS: &[Row] = &[
             ("create failures", 1),
             ("rolled back batches", 1),
         ],
+        recovers: &[(FAILS, &["SequenceExhausted, final"])],
         ..NOTHING
     },
 ];

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::LAST;
+use super::{LAST, NEXT_IS_LAST_BUT_ONE};
 use crate::matrix::Failure::{Forbidden, Reset};
 use crate::matrix::How::{Fails, Well};
 use crate::matrix::Step::{
-    Append, Back, Fetch, List, Obsolete, Pass, Plant, Put, Release, Stop, Times, UnderWay,
+    Append, Back, Fetch, List, Pass, Plant, Put, Release, Stop, Times, UnderWay,
 };
 use crate::matrix::{FAILS, NOTHING, Planted, Row, Step};
 
@@ -58,6 +58,7 @@ const SAVED: &[(&str, i64)] = &[
     ("indexed objects", 2),
     ("indexed bytes", 346),
     ("reclaim boundary", 3),
+    ("guards", 1),
 ];
 
 /// An entry, and a record that was rolled back twice.
@@ -98,6 +99,27 @@ const LOST_TO_ANOTHER: &[(&str, i64)] = &[
     ("indexed bytes", 163),
 ];
 
+/// The same, found twice.
+const LOST_TO_WHAT_IS_NO_OBJECT: &[(&str, i64)] = &[
+    ("appends", 1),
+    ("appended entries", 1),
+    ("appended bytes", 1),
+    ("acknowledged appends", 1),
+    ("created objects", 1),
+    ("sealed to durable", 1),
+    ("sized objects", 1),
+    ("objects with entries", 1),
+    ("object bytes", 163),
+    ("object entries", 1),
+    ("create failures", 3),
+    ("create conflicts", 1),
+    ("rolled back batches", 1),
+    ("poisoned", 1),
+    ("indexed objects", 1),
+    ("indexed bytes", 163),
+    ("create retries", 1),
+];
+
 pub(super) const ROWS: &[Row] = &[
     Row {
         figures: SAVED,
@@ -127,6 +149,7 @@ pub(super) const ROWS: &[Row] = &[
             ("indexed objects", 2),
             ("indexed bytes", 346),
             ("reclaim boundary", 3),
+            ("guards", 1),
         ],
         ..last(
             "the last object: transient, repeated within the time for it",
@@ -225,13 +248,21 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         then: "Poisoned (Corrupted header), final, not written",
-        figures: LOST_TO_ANOTHER,
+        figures: LOST_TO_WHAT_IS_NO_OBJECT,
         reads: &[(1, &["a"])],
         recovers: &[(FAILS, &["Corrupted header, final"])],
         ..last(
             "the last object: foreign",
             &["the last object of stop: anything else"],
-            &[ROLLED_BACK, Plant(5, Planted::Bytes(100)), Put(5, Well), Back(5, Well)],
+            &[
+                ROLLED_BACK,
+                Plant(5, Planted::Bytes(100)),
+                Put(5, Well),
+                Back(5, Well),
+                Pass(100),
+                Put(5, Well),
+                Back(5, Well),
+            ],
             &[
                 "1: 3/1",
                 "2: Store creating refused, final, unknown",
@@ -255,7 +286,8 @@ pub(super) const ROWS: &[Row] = &[
             ("release records", 2),
             ("indexed objects", 3),
             ("indexed bytes", 525),
-            ("reclaim boundary", 4),
+            ("reclaim boundary", 5),
+            ("guards", 1),
         ],
         ..last(
             "stop drops what was not sealed or started: its records are in the last object",
@@ -273,7 +305,7 @@ pub(super) const ROWS: &[Row] = &[
                 Stop,
                 UnderWay(1),
                 Put(4, Well),
-                Put(6, Well),
+                Put(7, Well),
                 // What was dropped left a sequence out, where a claim could stand.
                 List(Well),
             ],
@@ -306,6 +338,7 @@ pub(super) const ROWS: &[Row] = &[
             ("poisoned", 1),
             ("indexed objects", 3),
             ("indexed bytes", 489),
+            ("guards", 1),
         ],
         reads: &[(1, &["a"]), (2, &["b", "c"])],
         ..last(
@@ -393,7 +426,6 @@ pub(super) const ROWS: &[Row] = &[
             ("rolled back batches", 1),
             ("indexed objects", 1),
             ("indexed bytes", 163),
-            ("reclaim boundary", 17592186044411),
         ],
         reads: &[(1, &["a"])],
         recovers: &[(FAILS, &["SequenceExhausted, final"])],
@@ -401,10 +433,9 @@ pub(super) const ROWS: &[Row] = &[
             "records are left, and no sequence is",
             &["stopping or exhausted, records left, no sequence left"],
             &[
-                Obsolete(9, LAST - 2, 1),
+                NEXT_IS_LAST_BUT_ONE,
                 Append(1, "a"),
                 Put(LAST - 1, Well),
-                List(Well),
                 Release(1),
                 Put(LAST, Fails(Forbidden)),
                 Stop,

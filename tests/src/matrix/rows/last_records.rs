@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use sealog_core::AckMode::Enqueued;
 
-use super::LAST;
+use super::{LAST, NEXT_IS_LAST_BUT_ONE};
 use crate::matrix::Failure::{Forbidden, Reset};
 use crate::matrix::How::{Fails, Well};
-use crate::matrix::Step::{
-    Append, Back, Fetch, List, Obsolete, Pass, Plant, Put, Release, Stop, Times, UnderWay,
-};
+use crate::matrix::Step::{Append, Back, Fetch, Pass, Plant, Put, Release, Stop, Times, UnderWay};
 use crate::matrix::{FAILS, NOTHING, Planted, Row, Step};
 
 /// A record came while the log was failing, and stop seals it, at 5; what the log failed for, at 4,
@@ -272,16 +270,14 @@ pub(super) const ROWS: &[Row] = &[
             ("create retries", 1),
             ("indexed objects", 2),
             ("indexed bytes", 326),
-            ("reclaim boundary", 17592186044411),
         ],
         reads: &[(1, &["a"]), (2, &["b"])],
         recovers: &[(FAILS, &["SequenceExhausted, final"])],
         ..last(
             &[
-                Obsolete(9, LAST - 2, 1),
+                NEXT_IS_LAST_BUT_ONE,
                 Append(1, "a"),
                 Put(LAST - 1, Well),
-                List(Well),
                 Append(2, "b"),
                 Put(LAST, Fails(Forbidden)),
                 Release(1),

@@ -19,7 +19,7 @@ mod thresholds;
 
 use sealog_core::AckMode;
 
-use super::Row;
+use super::{Planted, Row, Step};
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Row> {
@@ -46,6 +46,15 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 
 /// The last sequence there is.
 const LAST: u64 = (1 << 44) - 1;
+
+/// The log goes on from one whose newest start object stands so high that its next sequence is the
+/// last one. One call, that does nothing, was made.
+const NEXT_IS_LAST: Step =
+    Step::Times(1, &[Step::Plant(LAST - 3, Planted::Start), Step::Reopen, Step::Obsolete(9, 0, 1)]);
+
+/// The same, where one more is left.
+const NEXT_IS_LAST_BUT_ONE: Step =
+    Step::Times(1, &[Step::Plant(LAST - 4, Planted::Start), Step::Reopen, Step::Obsolete(9, 0, 1)]);
 
 /// The same row in `enqueued`, where it comes to the same.
 const fn enqueued(name: &'static str, row: Row) -> Row {

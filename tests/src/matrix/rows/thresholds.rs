@@ -253,10 +253,10 @@ pub(super) const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        name: "an id that leaves no room above it is refused",
+        name: "an id that leaves no room above it, and is far from everything, is refused",
         covers: &["obsolete: no room above it"],
         steps: &[Append(1, "a"), Put(3, Well), Obsolete(1, LAST, 1)],
-        answers: &["1: 3/1", "2: SequenceExhausted, final"],
+        answers: &["1: 3/1", "2: IdTooFar, final"],
         then: "goes to 4",
         figures: &[
             ("appends", 1),

@@ -157,6 +157,9 @@ impl Journal {
                     matches!(what, What::Stop) && (1..=owed).contains(releases)
                 }
                 Error::AppendTooLarge { .. } => matches!(what, What::Append(_)),
+                Error::IdTooFar { id: refused, limit } => {
+                    refused > limit && matches!(what, What::Obsolete { id, .. } if id == *refused)
+                }
                 Error::Unsettled { .. } => matches!(what, What::Obsolete { unsettled: true, .. }),
                 Error::SequenceExhausted => matches!(
                     what,
