@@ -12,7 +12,8 @@ use futures_util::future::{Either, FutureExt, select};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    Error as ClientError, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload,
+    Error as ClientError, GetOptions, GetRange, GetResult, GetResultPayload, ObjectStore, PutMode,
+    PutOptions, PutPayload,
 };
 use sealog_core::error::Operation;
 use sealog_core::format::{HEADER_LEN, MIN_OBJECT_LEN, TRAILER_LEN};
@@ -20,17 +21,19 @@ use sealog_core::{
     Key, Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
 };
 
-use crate::error::store_error;
+use crate::error::{may_be_too_short, store_error};
 
 /// Carries out a storage effect once, and answers it once (DESIGN.md section 1).
 ///
 /// `time_limit` is the shell's timer for [`StorageEffect::time_limit`]: when it ends first, the
 /// answer is "timed out" and the client's future is dropped, though the request may still land. A
-/// panic of the client is a transient answer with its text, and a body of another length than was
-/// asked for is a transient failure.
+/// panic of the client is a transient answer with its text. A body is handed over as it came: of
+/// another length than was asked for too, empty if the object ends before the range does and the store
+/// answers that with an error; of one that is longer, not more than it takes to see that.
 ///
 /// Dropping the future abandons the request in the same way. Each effect costs one request; a
-/// listing one per page, and a read-back two, for both ends of the object. A delete of several keys costs one request if the
+/// listing one per page, a read-back two, for both ends of the object, and a read that fails as one of
+/// a range beyond the end may fail, one more for the size. A delete of several keys costs one request if the
 /// store has one for so many ([`keys_per_delete`]), else one per key; of a key that the client does
 /// not speak of, it is a failure.
 pub async fn carry_out(
@@ -56,8 +59,7 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
             StorageAnswer::Listed { id, result: list(store, prefix, after.as_deref()).await }
         }
         StorageEffect::FetchRange { key, range, .. } => {
-            let result = fetch(store, key, range.clone()).await;
-            StorageAnswer::Fetched { id, result: result.map_err(|e| e.mapped(Operation::Read)) }
+            StorageAnswer::Fetched { id, result: fetch(store, key, range.clone()).await }
         }
         StorageEffect::PutObject { key, payload, .. } => {
             StorageAnswer::CreateResult { id, result: create(store, key, payload).await }
@@ -91,11 +93,52 @@ async fn list(
     listing.try_collect().await.map_err(failed)
 }
 
-async fn fetch(store: &dyn ObjectStore, key: &str, range: Range<u64>) -> Result<Bytes, FetchError> {
-    let expected = range.end.saturating_sub(range.start);
-    let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-    let found = store.get_opts(&path(key)?, options).await?.bytes().await?;
-    if found.len() as u64 == expected { Ok(found) } else { Err(wrong_length(expected, &found)) }
+/// The body as it came, of whatever length: the core judges it.
+async fn fetch(store: &dyn ObjectStore, key: &str, range: Range<u64>) -> Result<Bytes, StoreError> {
+    let failed = |error| store_error(Operation::Read, error);
+    let read = async {
+        let options =
+            GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
+        let found = store.get_opts(&path(key)?, options).await?;
+        body(found, range.end.saturating_sub(range.start)).await
+    };
+    let error = match read.await {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    if may_be_too_short(&error)
+        && let Ok(size) = size(store, key).await
+        && size < range.end
+    {
+        return Ok(Bytes::new());
+    }
+    Err(failed(error))
+}
+
+/// What was read. Of a body that is longer than was asked for, no more than shows that: it may have
+/// no end.
+pub(crate) async fn body(found: GetResult, asked: u64) -> Result<Bytes, ClientError> {
+    let GetResult { payload: GetResultPayload::Stream(mut body), .. } = found else {
+        return found.bytes().await;
+    };
+    let first = body.try_next().await?.unwrap_or_default();
+    if first.len() as u64 > asked {
+        return Ok(first);
+    }
+    // Most come in one piece, which need not be copied.
+    let Some(mut next) = body.try_next().await? else { return Ok(first) };
+    let mut whole = Vec::with_capacity(asked.try_into().unwrap_or(0));
+    whole.extend_from_slice(&first);
+    loop {
+        whole.extend_from_slice(&next);
+        match whole.len() as u64 <= asked {
+            true => match body.try_next().await? {
+                Some(more) => next = more,
+                None => return Ok(whole.into()),
+            },
+            false => return Ok(whole.into()),
+        }
+    }
 }
 
 async fn create(store: &dyn ObjectStore, key: &str, payload: &Payload) -> Result<(), StoreError> {
@@ -107,20 +150,17 @@ async fn create(store: &dyn ObjectStore, key: &str, payload: &Payload) -> Result
 }
 
 async fn read_back(store: &dyn ObjectStore, key: &str) -> Result<ReadBack, StoreError> {
-    let failed = |error: FetchError| error.mapped(Operation::ReadBack);
     let error = match read_ends(store, key).await {
         Ok(found) => return Ok(found),
-        Err(error) => failed(error),
+        Err(error) => error,
     };
-    // Stores answer a range that starts at the end of an empty object with an error, and some one
-    // that ends beyond a short one; each has its own error for it.
-    if error.kind == StoreErrorKind::Transient
+    if error.may_be_too_short()
         && let Ok(size) = size(store, key).await
         && size < HEADER_LEN as u64
     {
         return Ok(ReadBack { size, header: Bytes::new(), trailer: Bytes::new() });
     }
-    Err(error)
+    Err(error.mapped(Operation::ReadBack))
 }
 
 /// First the header, which says how large the object is, then its last bytes.
@@ -151,7 +191,7 @@ async fn read_part(
     if size < end {
         return Ok((size, Bytes::new()));
     }
-    let part = found.bytes().await?;
+    let part = body(found, expected).await?;
     if part.len() as u64 == expected {
         Ok((size, part))
     } else {
@@ -159,7 +199,7 @@ async fn read_part(
     }
 }
 
-async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, FetchError> {
+async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, ClientError> {
     let options = GetOptions { head: true, ..GetOptions::default() };
     Ok(store.get_opts(&path(key)?, options).await?.meta.size)
 }
@@ -210,6 +250,13 @@ enum FetchError {
 }
 
 impl FetchError {
+    fn may_be_too_short(&self) -> bool {
+        match self {
+            FetchError::Client(error) => may_be_too_short(error),
+            FetchError::Body(_) => true,
+        }
+    }
+
     fn mapped(self, operation: Operation) -> StoreError {
         match self {
             FetchError::Client(error) => store_error(operation, error),

@@ -33,8 +33,8 @@ pub enum StorageEffect {
         /// After this long the answer is "timed out".
         time_limit: Duration,
     },
-    /// Read exactly these bytes of an object. Answered by [`StorageAnswer::Fetched`]; a body of
-    /// another length is a transient failure.
+    /// Read exactly these bytes of an object. Answered by [`StorageAnswer::Fetched`]: the machine
+    /// judges a body of another length.
     FetchRange {
         /// To be carried back.
         id: RequestId,
@@ -144,7 +144,8 @@ pub enum StorageAnswer {
         /// What is there.
         result: Result<Vec<Listed>, StoreError>,
     },
-    /// To [`StorageEffect::FetchRange`]: exactly the bytes asked for.
+    /// To [`StorageEffect::FetchRange`]: the bytes that came, also if they are more or fewer than were
+    /// asked for. Of an object that ends before the range, whatever is there of the range, or nothing.
     Fetched {
         /// The effect's.
         id: RequestId,

@@ -94,12 +94,15 @@ fn a_create_stores_the_chunks_in_order_and_only_once() {
 }
 
 #[test]
-fn a_body_of_another_length_is_a_transient_failure() {
+fn a_body_is_handed_over_as_long_as_it_is() {
     each_store(|store| {
         put(store, "0", &[b"12345"]).unwrap();
-        for range in [0..6, 3..9, 5..6, 8..9] {
-            let error = get(store, "0", range).unwrap_err();
-            assert_eq!(error.kind, StoreErrorKind::Transient, "{error}");
+        put(store, "empty", &[]).unwrap();
+        assert_eq!(get(store, "0", 0..6).unwrap(), "12345");
+        assert_eq!(get(store, "0", 3..9).unwrap(), "45");
+        // Of what lies beyond the end stores say that there is no such range.
+        for (name, range) in [("0", 5..6), ("0", 8..9), ("empty", 0..1), ("empty", 0..90)] {
+            assert_eq!(get(store, name, range).unwrap(), "");
         }
     });
 }
@@ -181,8 +184,12 @@ fn a_local_directory_that_cannot_be_made_is_refused_and_named() {
 enum Odd {
     Panics,
     NeverAnswers,
-    /// Announces one length and sends another body.
-    Sends(&'static [u8]),
+    /// Announces 60 bytes and sends these.
+    Sends(&'static [&'static [u8]]),
+    /// Over and over.
+    SendsWithoutEnd(&'static [u8]),
+    /// Says so of every read but one of the size.
+    Busy,
     /// Fails in the middle of a listing.
     BreaksOff,
 }
@@ -211,16 +218,19 @@ impl ObjectStore for Odd {
         match self {
             Odd::Panics => panic!("the {} went out", "lights"),
             Odd::NeverAnswers => pending().await,
-            Odd::Sends(body) => {
-                let body: Result<Bytes> = Ok(Bytes::from_static(body));
+            _ if options.head => Ok(sent(location, 0..0, stream::empty().boxed())),
+            Odd::Sends(_) | Odd::SendsWithoutEnd(_) => {
                 let Some(GetRange::Bounded(range)) = options.range else { return Err(broken()) };
-                Ok(GetResult {
-                    payload: GetResultPayload::Stream(stream::iter([body]).boxed()),
-                    meta: meta(location.clone()),
-                    range,
-                    attributes: Default::default(),
-                    extensions: Default::default(),
-                })
+                let body = match *self {
+                    Odd::Sends(body) => stream::iter(body.iter().copied()).boxed(),
+                    Odd::SendsWithoutEnd(piece) => stream::repeat(piece).boxed(),
+                    _ => return Err(broken()),
+                };
+                Ok(sent(location, range, body))
+            }
+            Odd::Busy => {
+                let source = "Server returned non-2xx status code: 503: SlowDown".into();
+                Err(ClientError::Generic { store: "odd", source })
             }
             Odd::BreaksOff => Err(broken()),
         }
@@ -255,6 +265,17 @@ impl ObjectStore for Odd {
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
         unreachable!("no effect copies")
+    }
+}
+
+fn sent(location: &Path, range: Range<u64>, body: BoxStream<'static, &'static [u8]>) -> GetResult {
+    let body = body.map(|piece| Ok(Bytes::from_static(piece)));
+    GetResult {
+        payload: GetResultPayload::Stream(body.boxed()),
+        meta: meta(location.clone()),
+        range,
+        attributes: Default::default(),
+        extensions: Default::default(),
     }
 }
 
@@ -316,12 +337,37 @@ fn an_answer_that_is_there_when_the_timer_ends_counts() {
 }
 
 #[test]
-fn a_body_that_is_not_as_long_as_announced_is_a_transient_failure() {
-    for body in [&b""[..], &[7; 53], &[7; 55]] {
+fn a_body_that_is_not_as_long_as_announced_is_no_data() {
+    let bodies: [&[&[u8]]; 4] = [&[], &[&[7; 53]], &[&[7; 50], &[7; 5]], &[&[7; 55]]];
+    for body in bodies {
         let store: Store = Arc::new(Odd::Sends(body));
-        assert_eq!(get(&store, "0", 0..54).unwrap_err().kind, StoreErrorKind::Transient);
+        assert_eq!(get(&store, "0", 0..54).unwrap(), body.concat());
         assert_eq!(header(&store, "0"), Err(StoreErrorKind::Transient));
     }
+}
+
+#[test]
+fn a_body_in_pieces_is_put_together() {
+    let store: Store = Arc::new(Odd::Sends(&[b"a", b"bc", b"", b"d"]));
+    assert_eq!(get(&store, "0", 0..4).unwrap(), "abcd");
+}
+
+/// Pieces without end, of which few are taken.
+#[test]
+fn a_body_without_end_is_read_no_further_than_it_takes_to_see_that() {
+    let store: Store = Arc::new(Odd::SendsWithoutEnd(b"abc"));
+    assert_eq!(get(&store, "0", 0..2).unwrap(), "abc");
+    assert_eq!(get(&store, "0", 0..3).unwrap(), "abcabc");
+    assert_eq!(get(&store, "0", 0..10).unwrap(), "abcabcabcabc");
+    assert_eq!(header(&store, "0"), Err(StoreErrorKind::Transient));
+}
+
+#[test]
+fn a_read_that_failed_otherwise_fails_though_the_object_is_short() {
+    let store: Store = Arc::new(Odd::Busy);
+    let error = get(&store, "0", 0..90).unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Transient);
+    assert!(error.to_string().contains("503"), "{error}");
 }
 
 #[test]

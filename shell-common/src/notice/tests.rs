@@ -89,7 +89,7 @@ fn each_notice_is_one_event_with_the_prefix_and_the_key_if_it_has_one() {
         key: key(),
         min_id: EntryId(10),
         max_id: EntryId(12),
-        error: DecodeError { part: Part::Object, reason: "cut off".into(), created: None },
+        error: DecodeError { part: Part::Object, reason: "cut off".into() },
     };
     let (with, without) = (Some(KEY), None);
     let fields = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
