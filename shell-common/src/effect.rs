@@ -1,11 +1,16 @@
 //! Carrying out one storage effect.
 
+mod list;
+
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::iter::repeat;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, FutureExt, select};
@@ -18,15 +23,19 @@ use object_store::{
 use sealog_core::error::Operation;
 use sealog_core::format::{HEADER_LEN, MIN_OBJECT_LEN, TRAILER_LEN};
 use sealog_core::{
-    Key, Listed, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
+    Key, Payload, ReadBack, StorageAnswer, StorageEffect, StoreError, StoreErrorKind,
 };
+
+use list::list;
 
 use crate::error::{may_be_too_short, store_error};
 
 /// Carries out a storage effect once, and answers it once (DESIGN.md section 1).
 ///
-/// `time_limit` is the shell's timer for [`StorageEffect::time_limit`]: when it ends first, the
-/// answer is "timed out" and the client's future is dropped, though the request may still land. A
+/// `timer` makes a timer of the shell's that ends after so long. When one of
+/// [`StorageEffect::time_limit`] ends first, the answer is "timed out" and the client's future is
+/// dropped, though the request may still land. The limit of a listing counts anew whenever the client
+/// has waited for the store and then gave keys, so for each page: one that goes on is not cut off. A
 /// panic of the client is a transient answer with its text. A body is handed over as it came: of
 /// another length than was asked for too, empty if the object ends before the range does and the store
 /// answers that with an error; of one that is longer, not more than it takes to see that.
@@ -36,27 +45,36 @@ use crate::error::{may_be_too_short, store_error};
 /// a range beyond the end may fail, one more for the size. A delete of several keys costs one request if the
 /// store has one for so many ([`keys_per_delete`]), else one per key; of a key that the client does
 /// not speak of, it is a failure.
-pub async fn carry_out(
+pub async fn carry_out<T: Future<Output = ()>>(
     store: &Arc<dyn ObjectStore>,
     effect: StorageEffect,
-    time_limit: impl Future<Output = ()>,
+    timer: impl Fn(Duration) -> T,
 ) -> StorageAnswer {
-    let work = pin!(AssertUnwindSafe(perform(store.as_ref(), &effect)).catch_unwind());
+    let limit = || timer(effect.time_limit());
+    let time_limit = async {
+        match effect {
+            // It has its own, one after the other.
+            StorageEffect::List { .. } => pending().await,
+            _ => limit().await,
+        }
+    };
+    let work = pin!(AssertUnwindSafe(perform(store.as_ref(), &effect, &limit)).catch_unwind());
     match select(work, pin!(time_limit)).await {
         Either::Left((Ok(answer), _)) => answer,
-        Either::Left((Err(panic), _)) => {
-            let text = format!("the store's client panicked: {}", panic_text(panic.as_ref()));
-            effect.failed(transient(text))
-        }
+        Either::Left((Err(panic), _)) => effect.failed(panicked(panic.as_ref())),
         Either::Right(((), _)) => effect.failed(StoreError::new(StoreErrorKind::TimedOut)),
     }
 }
 
-async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnswer {
+async fn perform<T: Future<Output = ()>>(
+    store: &dyn ObjectStore,
+    effect: &StorageEffect,
+    limit: &impl Fn() -> T,
+) -> StorageAnswer {
     let id = effect.id();
     match effect {
         StorageEffect::List { prefix, after, .. } => {
-            StorageAnswer::Listed { id, result: list(store, prefix, after.as_deref()).await }
+            StorageAnswer::Listed { id, result: list(store, prefix, after.as_deref(), limit).await }
         }
         StorageEffect::FetchRange { key, range, .. } => {
             StorageAnswer::Fetched { id, result: fetch(store, key, range.clone()).await }
@@ -71,26 +89,6 @@ async fn perform(store: &dyn ObjectStore, effect: &StorageEffect) -> StorageAnsw
             StorageAnswer::DeleteResult { id, results: delete(store, keys).await }
         }
     }
-}
-
-/// Some stores ignore where a listing is to begin: the core filters.
-async fn list(
-    store: &dyn ObjectStore,
-    prefix: &str,
-    after: Option<&str>,
-) -> Result<Vec<Listed>, StoreError> {
-    let failed = |error| store_error(Operation::List, error);
-    let prefix = path(prefix).map_err(failed)?;
-    let listing = match after {
-        Some(after) => store.list_with_offset(Some(&prefix), &path(after).map_err(failed)?),
-        None => store.list(Some(&prefix)),
-    };
-    let listing = listing.map_ok(|meta| Listed {
-        key: meta.location.as_ref().into(),
-        size: meta.size,
-        modified_millis: meta.last_modified.timestamp_millis().try_into().unwrap_or(0),
-    });
-    listing.try_collect().await.map_err(failed)
 }
 
 /// The body as it came, of whatever length: the core judges it.
@@ -204,30 +202,52 @@ async fn size(store: &dyn ObjectStore, key: &str) -> Result<u64, ClientError> {
     Ok(store.get_opts(&path(key)?, options).await?.meta.size)
 }
 
-/// The client names what it deleted, and says of the rest at most why, not which.
+/// The client answers for one key after the other in their order, unless the whole request fails. It
+/// names what it deleted; of the rest it says at most why, not which. It panics if the store answers for
+/// a key that was not asked for, or spells one differently: then what it has not spoken of failed.
 async fn delete(store: &dyn ObjectStore, keys: &[Key]) -> Vec<(Key, Result<(), StoreError>)> {
-    let paths: Vec<_> = keys.iter().map(|key| path(key)).collect();
-    let mut answers = store.delete_stream(stream::iter(paths).boxed());
-    let (mut deleted, mut failure) = (BTreeSet::new(), None);
-    // A local store names the file.
-    let gone = |path: &str| Some(keys.iter().find(|key| path.ends_with(&***key))?.to_string());
-    while let Some(answer) = answers.next().await {
+    let mut answers = Vec::with_capacity(keys.len());
+    let asking = AssertUnwindSafe(async {
+        let paths: Vec<_> = keys.iter().map(|key| path(key)).collect();
+        let mut deleting = store.delete_stream(stream::iter(paths).boxed());
+        while let Some(answer) = deleting.next().await {
+            answers.push(answer.map(String::from).map_err(|error| {
+                // A local store names the file.
+                let gone = match &error {
+                    ClientError::NotFound { path, .. } => {
+                        keys.iter().find(|key| path.ends_with(&***key))
+                    }
+                    _ => None,
+                };
+                (gone.cloned(), store_error(Operation::Delete, error))
+            }));
+        }
+    });
+    let panic = asking.catch_unwind().await.err().map(|panic| panicked(panic.as_ref()));
+    let (mut deleted, mut own, mut failure) = (BTreeSet::new(), BTreeMap::new(), panic);
+    let in_order = answers.len() == keys.len();
+    for (answer, asked) in answers.into_iter().zip(keys.iter().map(Some).chain(repeat(None))) {
         match answer {
-            Ok(path) => {
-                deleted.insert(path.to_string());
+            Ok(key) => {
+                deleted.insert(Key::from(key));
             }
             // Some stores say so of a key that is gone; that is as good as deleting it.
-            Err(ClientError::NotFound { path, .. }) if gone(&path).is_some() => {
-                deleted.extend(gone(&path));
+            Err((Some(gone), _)) => {
+                deleted.insert(gone);
             }
-            Err(error) => failure = Some(store_error(Operation::Delete, error)),
+            Err((None, error)) => {
+                failure.get_or_insert(error.clone());
+                if in_order && let Some(key) = asked {
+                    own.insert(key.clone(), error);
+                }
+            }
         }
     }
     let unanswered = || transient("the store's client did not say what became of it".into());
     let failure = failure.unwrap_or_else(unanswered);
-    let result = |key: &Key| match deleted.contains(&**key) {
+    let result = |key: &Key| match deleted.contains(key) {
         true => Ok(()),
-        false => Err(failure.clone()),
+        false => Err(own.get(key).unwrap_or(&failure).clone()),
     };
     keys.iter().map(|key| (key.clone(), result(key))).collect()
 }
@@ -276,6 +296,12 @@ fn wrong_length(expected: u64, found: &Bytes) -> FetchError {
     FetchError::Body(transient(format!("asked for {expected} bytes and got {found}")))
 }
 
+fn panicked(panic: &(dyn Any + Send)) -> StoreError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    transient(format!("the store's client panicked: {}", text.unwrap_or("no text")))
+}
+
 fn transient(text: String) -> StoreError {
     let cause: Box<dyn std::error::Error + Send + Sync> = text.into();
     StoreError::with_cause(StoreErrorKind::Transient, cause)
@@ -284,11 +310,6 @@ fn transient(text: String) -> StoreError {
 /// The key as the client wants it, taken as it is: nothing is escaped.
 fn path(key: &str) -> Result<Path, ClientError> {
     Ok(Path::parse(key)?)
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const ID: RequestId = RequestId(7);
 type Store = Arc<dyn ObjectStore>;
 
 fn answered(store: &Store, effect: StorageEffect) -> StorageAnswer {
-    let answer = block_on(carry_out(store, effect, pending()));
+    let answer = block_on(carry_out(store, effect, |_| pending()));
     assert_eq!(answer.id(), ID);
     answer
 }
@@ -192,6 +192,11 @@ enum Odd {
     Busy,
     /// Fails in the middle of a listing.
     BreaksOff,
+    /// Of the keys to be deleted it deletes the first, will not do the second, and then hears of one
+    /// that it does not know.
+    PanicsInDeletes,
+    /// Deletes the first and the last; those in between it will not, each for a reason of its own.
+    Picks,
 }
 
 impl std::fmt::Display for Odd {
@@ -232,7 +237,7 @@ impl ObjectStore for Odd {
                 let source = "Server returned non-2xx status code: 503: SlowDown".into();
                 Err(ClientError::Generic { store: "odd", source })
             }
-            Odd::BreaksOff => Err(broken()),
+            _ => Err(broken()),
         }
     }
 
@@ -254,9 +259,30 @@ impl ObjectStore for Odd {
 
     fn delete_stream(
         &self,
-        _: BoxStream<'static, Result<Path>>,
+        locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        unreachable!("no effect deletes")
+        let denied = |path: Path| ClientError::PermissionDenied {
+            source: format!("{path} is kept").into(),
+            path: path.into(),
+        };
+        match self {
+            Odd::PanicsInDeletes => locations
+                .enumerate()
+                .map(move |(at, path)| match at {
+                    0 => path,
+                    1 => Err(denied(path?)),
+                    _ => panic!("no such key"),
+                })
+                .boxed(),
+            _ => locations
+                .enumerate()
+                .map(move |(at, path)| match at {
+                    0 | 3 => path,
+                    1 => Err(denied(path?)),
+                    _ => Err(broken()),
+                })
+                .boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
@@ -322,7 +348,7 @@ fn a_panic_of_the_client_is_a_transient_failure_with_its_text() {
 fn an_answer_that_does_not_come_is_timed_out_when_the_timer_ends() {
     let store: Store = Arc::new(Odd::NeverAnswers);
     for effect in each_effect() {
-        let answer = block_on(carry_out(&store, effect, ready(())));
+        let answer = block_on(carry_out(&store, effect, |_| ready(())));
         assert_eq!(failure(answer).kind, StoreErrorKind::TimedOut);
     }
 }
@@ -332,7 +358,7 @@ fn an_answer_that_is_there_when_the_timer_ends_counts() {
     let store: Store = Arc::new(InMemory::new());
     let payload = Payload::new(vec![]);
     let effect = StorageEffect::PutObject { id: ID, key: key("0"), payload, time_limit: LIMIT };
-    let answer = block_on(carry_out(&store, effect, ready(())));
+    let answer = block_on(carry_out(&store, effect, |_| ready(())));
     assert!(matches!(answer, StorageAnswer::CreateResult { result: Ok(()), .. }), "{answer:?}");
 }
 
@@ -376,4 +402,45 @@ fn a_listing_that_breaks_off_is_no_listing() {
     for after in [None, Some("")] {
         assert_eq!(listed(&store, after), Err(StoreErrorKind::Transient));
     }
+}
+
+fn deleted(store: &Store, names: &[&str]) -> Vec<Result<(), StoreError>> {
+    let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+    let effect =
+        StorageEffect::DeleteObjects { id: ID, keys: keys.clone().into(), time_limit: LIMIT };
+    let StorageAnswer::DeleteResult { results, .. } = answered(store, effect) else {
+        panic!("no answer to a delete");
+    };
+    let (of, results): (Vec<_>, _) = results.into_iter().unzip();
+    assert_eq!(of, keys);
+    results
+}
+
+#[test]
+fn a_client_that_panics_in_a_delete_fails_the_keys_that_it_did_not_speak_of() {
+    let store: Store = Arc::new(Odd::PanicsInDeletes);
+    let results = deleted(&store, &["0", "1", "2", "3"]);
+    assert!(results[0].is_ok());
+    for failed in &results[1..] {
+        let error = failed.as_ref().unwrap_err();
+        assert!(error.kind == StoreErrorKind::Transient, "{error}");
+        assert!(error.to_string().contains("panicked: no such key"), "{error}");
+    }
+}
+
+#[test]
+fn each_key_of_a_delete_has_its_own_answer() {
+    let store: Store = Arc::new(Odd::Picks);
+    let results = deleted(&store, &["0", "1", "2", "3"]);
+    let kinds: Vec<_> =
+        results.iter().map(|result| result.as_ref().err().map(|e| e.kind)).collect();
+    let (refused, transient) = (StoreErrorKind::Refused, StoreErrorKind::Transient);
+    assert_eq!(kinds, [None, Some(refused), Some(transient), None]);
+    each_store(|store| {
+        put(store, "0", &[b"x"]).unwrap();
+        put(store, "2", &[b"x"]).unwrap();
+        // One of them is gone already.
+        assert!(deleted(store, &["0", "1", "2"]).iter().all(Result::is_ok));
+        assert_eq!(listed(store, None), Ok(vec![]));
+    });
 }

@@ -13,7 +13,7 @@ const ID: RequestId = RequestId(1);
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 async fn carry_out(location: &Location, effect: StorageEffect) -> StorageAnswer {
-    sealog_shell::carry_out(&location.store, effect, tokio::time::sleep(TIME_LIMIT)).await
+    sealog_shell::carry_out(&location.store, effect, tokio::time::sleep).await
 }
 
 #[tokio::test]
