@@ -87,7 +87,7 @@ impl Listing {
     /// Takes the answer, in the order in which the store gave it.
     pub(crate) fn take(&mut self, keys: Vec<Listed>) -> Round {
         let objects = self.prefix.objects();
-        self.unordered |= !keys.is_sorted_by(|a, b| a.key <= b.key);
+        self.unordered |= !keys.is_sorted_by(|a, b| a.key < b.key);
         // The store may ignore from where on it was to list.
         let from = self.asked_from.take();
         let wanted = |listed: &Listed| {
@@ -256,6 +256,10 @@ mod tests {
         let mut listing = begin(Trust::Settled);
         assert_eq!(listing.take(keys([1, 2])), more(None));
         assert_eq!(listing.take(keys([1, 2])), Round::Done(keys([1, 2])));
+        // One key alone has no order, unless it is shown twice.
+        let mut listing = begin(Trust::InOrder);
+        assert_eq!(listing.take(keys([3, 3])), more(None));
+        assert_eq!(listing.take(keys([3, 3])), Round::Done(keys([3])));
         let mut listing = begin(Trust::AnyOrder);
         assert_eq!(listing.take(keys([3, 1])), Round::Done(keys([1, 3])));
         assert!(listing.is_unordered());

@@ -468,8 +468,8 @@ async fn timed<R: Runtime>(
     store: &Arc<dyn ObjectStore>,
     effect: StorageEffect,
 ) -> (StorageAnswer, Duration) {
-    let (began, limit) = (runtime.now(), runtime.sleep(effect.time_limit()));
-    let answer = carry_out(store, effect, limit).await;
+    let began = runtime.now();
+    let answer = carry_out(store, effect, |limit| runtime.sleep(limit)).await;
     (answer, runtime.now().since(began))
 }
 

@@ -158,6 +158,15 @@ fn of_status(operation: Operation, said: &Said) -> StoreErrorKind {
     }
 }
 
+/// Whether a read that failed like this may be one of bytes beyond the end of an object: then its size
+/// tells. Stores have a status for that, or an answer that the client takes for none to a range (as that
+/// of a range of an empty object), and the local ones an error of their own.
+pub(crate) fn may_be_too_short(error: &ClientError) -> bool {
+    let said = Said::of(error);
+    matches!(said.status, None | Some(416))
+        && kind(Operation::Read, error, &said) == StoreErrorKind::Transient
+}
+
 pub(crate) const LOCAL: &str = "LocalFileSystem";
 
 fn local(source: &(dyn StdError + Send + Sync + 'static)) -> StoreErrorKind {

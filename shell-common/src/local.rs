@@ -1,7 +1,11 @@
 //! A local directory as a store whose answers can be relied on as those of a remote one.
 //!
-//! The client's store of local files leaves two things open (see [`Durable`]): a listing has
-//! no order, and an object can be read before its directory entry is durable.
+//! The client's store of local files leaves open that an object can be read before its directory
+//! entry is durable (see [`Durable`]). That a listing has no order is the core's to judge.
+
+mod files;
+mod home;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,12 +13,10 @@ use std::io;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
-use object_store::local::LocalFileSystem;
+use futures_util::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error as ClientError, GetOptions, GetRange, GetResult, ListResult,
@@ -25,15 +27,12 @@ use sealog_core::format::HEADER_LEN;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use crate::open::sync_directory;
+pub(crate) use files::Files;
+pub(crate) use home::Home;
 
-/// A store of local files whose listings are read in the order of the keys, and that certifies an
-/// object only if it is durable.
-///
-/// **Listings.** A directory is read in no order: the reading may show an entry that was made
-/// meanwhile, and omit one that was made before that, and a log opened from such a listing can
-/// lose what was acknowledged. So a listing is repeated until it is [`steady`], for as long as the
-/// caller waits: dropping the stream ends it.
+use crate::error::LOCAL;
+
+/// A store of local files that certifies an object only if it is durable.
 ///
 /// **Reads that certify.** The client writes an object to a temporary file, syncs and closes that,
 /// links it to its name, and then syncs the directory. So the bytes of whatever has its name are
@@ -45,7 +44,7 @@ use crate::open::sync_directory;
 ///   that learns of a failed sync, and the system tells that only once;
 /// - is refused, for the life of the store, if a sync failed that may have been the key's: that a
 ///   later one succeeds proves nothing, since the system may have dropped what it could not write;
-/// - syncs the directory before it answers.
+/// - syncs the directory before it answers, and is refused if that is not at its path any more.
 ///
 /// Before this store has put anything there is nothing to certify: what an opening reads is made
 /// durable by the sync of the directory that its own put ends with, and reading alone needs no
@@ -65,12 +64,10 @@ pub(crate) struct Durable<S> {
 pub(crate) trait Directory: Send + Sync + 'static {
     /// Makes the entries of the directory that holds `key` durable. Blocks.
     fn sync_parent(&self, key: &Path) -> io::Result<()>;
-}
 
-impl Directory for LocalFileSystem {
-    fn sync_parent(&self, key: &Path) -> io::Result<()> {
-        let file = self.path_to_filesystem(key).map_err(io::Error::other)?;
-        file.parent().map_or(Ok(()), sync_directory)
+    /// That the directory that holds `key` is still the one that was opened. Blocks.
+    fn stands(&self, _key: &Path) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -95,7 +92,8 @@ impl<S: ObjectStore + Directory> Durable<S> {
             inner.sync_parent(&key).map_err(|error| {
                 entries.state().sync_failed(&key);
                 failed_sync(&key, error)
-            })
+            })?;
+            inner.stands(&key)
         })
         .await
     }
@@ -135,7 +133,7 @@ impl<S: ObjectStore + Directory> ObjectStore for Durable<S> {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        steady(self.inner.clone(), prefix.cloned(), None)
+        self.inner.list(prefix)
     }
 
     fn list_with_offset(
@@ -143,7 +141,7 @@ impl<S: ObjectStore + Directory> ObjectStore for Durable<S> {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        steady(self.inner.clone(), prefix.cloned(), Some(offset.clone()))
+        self.inner.list_with_offset(prefix, offset)
     }
 
     async fn put_multipart_opts(
@@ -188,72 +186,6 @@ impl<S: fmt::Display> fmt::Display for Durable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
-}
-
-/// Lists until two passes in a row show the same keys and sizes.
-///
-/// That is what was there at every moment between the two: a pass shows all that was there when it
-/// began and nothing that was not there when it ended, and without deletes what is there only
-/// grows. So what was there between them is in the second, and holds all of the first; if both are
-/// the same, it is neither more nor less. With deletes this holds for the keys that are not
-/// deleted.
-///
-/// The same is true of the keys below the first in which two passes differ: these are settled, and
-/// the next pass begins behind them. So the keys are read in ascending order, as other stores read
-/// them for a listing of several pages, each part at one moment that is no earlier than that of
-/// the part before. A pass behind most of the keys takes a fraction of the time, so that this ends
-/// while another process goes on writing.
-fn steady<S: ObjectStore>(
-    store: Arc<S>,
-    prefix: Option<Path>,
-    mut after: Option<Path>,
-) -> BoxStream<'static, Result<ObjectMeta>> {
-    let until_steady = async move {
-        let mut settled = Vec::new();
-        let mut last = pass(store.as_ref(), prefix.as_ref(), after.as_ref()).await?;
-        loop {
-            // Without a runtime a listing never waits: the caller's time limit needs a turn.
-            yield_now().await;
-            let mut next = pass(store.as_ref(), prefix.as_ref(), after.as_ref()).await?;
-            let same =
-                |(a, b): &(&ObjectMeta, &ObjectMeta)| a.location == b.location && a.size == b.size;
-            let agreed = last.iter().zip(&next).take_while(same).count();
-            let is_steady = agreed == last.len() && agreed == next.len();
-            settled.extend(next.drain(..agreed));
-            if is_steady {
-                return Ok::<_, ClientError>(stream::iter(settled.into_iter().map(Ok)));
-            }
-            after = settled.last().map(|meta| meta.location.clone()).or(after);
-            last = next;
-        }
-    };
-    stream::once(until_steady).try_flatten().boxed()
-}
-
-async fn pass(
-    store: &dyn ObjectStore,
-    prefix: Option<&Path>,
-    after: Option<&Path>,
-) -> Result<Vec<ObjectMeta>> {
-    let listing = match after {
-        Some(after) => store.list_with_offset(prefix, after),
-        None => store.list(prefix),
-    };
-    let mut found: Vec<ObjectMeta> = listing.try_collect().await?;
-    found.sort_unstable_by(|a, b| a.location.cmp(&b.location));
-    Ok(found)
-}
-
-async fn yield_now() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// What is known of the durability of directory entries.
@@ -374,7 +306,28 @@ async fn is_there(store: &dyn ObjectStore, key: &Path) -> bool {
     !matches!(store.get_opts(key, head).await, Err(ClientError::NotFound { .. }))
 }
 
-const LOCAL: &str = "LocalFileSystem";
+/// Something that the system would not do, in the client's words and with the system's as the cause.
+fn failed(what: String, source: io::Error) -> ClientError {
+    ClientError::Generic { store: LOCAL, source: Box::new(Failed { what, source }) }
+}
+
+#[derive(Debug)]
+struct Failed {
+    what: String,
+    source: io::Error,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.source)
+    }
+}
+
+impl std::error::Error for Failed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
 
 fn failed_sync(key: &Path, error: io::Error) -> ClientError {
     refused(format!("for the directory of {key}: {error}"))

@@ -1,5 +1,8 @@
 //! What the machines have to say, written to `tracing`.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use sealog_core::{Notice, Prefix};
 
 /// Writes a notice down, as one event with the target `sealog`, the prefix, and the key if there
@@ -17,12 +20,32 @@ pub fn tell_operator(prefix: &Prefix, notice: &Notice) {
     let _ = (prefix, notice);
 }
 
+/// Writes down that a file was passed over, since no key can have its name: it is not UTF-8, or has
+/// control characters. The one notice that is not the core's, which has no name for such a thing.
+pub(crate) fn tell_unnameable(directory: &Path, name: &OsStr) {
+    #[cfg(feature = "tracing")]
+    events::unnameable(directory, name);
+    #[cfg(not(feature = "tracing"))]
+    let _ = (directory, name);
+}
+
 #[cfg(feature = "tracing")]
 mod events {
+    use std::ffi::OsStr;
+    use std::path::Path;
+
     use sealog_core::{Error, Notice};
     use tracing::{error, info, warn};
 
     const TARGET: &str = "sealog";
+
+    pub(super) fn unnameable(directory: &Path, name: &OsStr) {
+        let directory = directory.display();
+        warn!(
+            target: TARGET, %directory, ?name,
+            "a file whose name no key can have is ignored, and so are others like it"
+        );
+    }
 
     pub(super) fn tell(prefix: &str, notice: &Notice) {
         match notice {

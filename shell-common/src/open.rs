@@ -9,14 +9,13 @@ use std::sync::Arc;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreScheme};
 use sealog_core::error::Operation;
 use sealog_core::{Error, Prefix};
 use url::Url;
 
 use crate::error::{store_error, unreachable};
-use crate::local::Durable;
+use crate::local::{Durable, Files, Home};
 
 /// Where a log is: a store and the prefix in it.
 #[derive(Clone, Debug)]
@@ -35,8 +34,10 @@ pub struct Location {
 /// made, and made durable, its parents too; with `must_exist` it is not. One that is there is made
 /// durable in its parent. Blocks on the file system.
 ///
-/// The directory is listed again until nothing changes meanwhile, behind what is settled. Once a
-/// sync has failed, an object that it may have lost is never taken for durable by this store again:
+/// Objects are created, replaced and deleted in the directory that was opened. If that is not at its path
+/// any more, because it was renamed, unmounted, removed or replaced by another, these requests are
+/// refused, and nothing is made anew. (Where directories have no inodes, on systems other than Unix, that
+/// is seen only if no directory stands there.) Once a sync has failed, an object that it may have lost is never taken for durable by this store again:
 /// look after the disk, then open the log anew.
 ///
 /// A process that is killed while it creates an object may leave a temporary file behind, whose
@@ -71,7 +72,10 @@ pub fn open_local(directory: impl AsRef<FilePath>, must_exist: bool) -> Result<L
         }
         found => found.map_err(refused)?,
     };
-    let location = located(&canonical, directory, operation, Emptied::Stays)?;
+    let prefix = prefix_of(&canonical, directory)?;
+    let home = Home::open(format!("{prefix}/objects"), canonical.join("objects"));
+    let home = Some(home.map_err(refused)?);
+    let location = located(&canonical, directory, operation, Emptied::Stays, home)?;
     let parent = canonical.parent().unwrap_or(&canonical);
     // Whoever made them, also a process that was killed before it made them durable: what the log
     // acknowledges must not be lost together with its directory.
@@ -137,7 +141,7 @@ enum Emptied {
 fn as_it_is(directory: &FilePath, must_exist: bool, emptied: Emptied) -> Result<Location, Error> {
     let absolute = absolute(directory, Operation::List)?;
     match absolute.canonicalize() {
-        Ok(canonical) => located(&canonical, directory, Operation::List, emptied),
+        Ok(canonical) => located(&canonical, directory, Operation::List, emptied, None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match must_exist {
             true => Err(Error::Missing { prefix: directory.to_string_lossy().into() }),
             false => not_there_yet(&absolute, directory, error, emptied),
@@ -163,13 +167,15 @@ fn located(
     directory: &FilePath,
     operation: Operation,
     emptied: Emptied,
+    home: Option<Home>,
 ) -> Result<Location, Error> {
     if !canonical.is_dir() {
         let error = io::ErrorKind::NotADirectory.into();
         return Err(unreachable_directory(operation, directory, error));
     }
     let prefix = prefix_of(canonical, directory)?;
-    let store = durable_files(canonical.parent().unwrap_or(canonical), directory, emptied)?;
+    let parent = canonical.parent().unwrap_or(canonical);
+    let store = durable_files(parent, Path::default(), directory, emptied, home)?;
     Ok(Location { store: Arc::new(store), prefix })
 }
 
@@ -194,22 +200,26 @@ fn not_there_yet(
             _ => return Err(refused(error)),
         }
     }
-    let store = durable_files(&there.canonicalize().map_err(refused)?, directory, emptied)?;
-    Ok(Location { store: Arc::new(PrefixStore::new(store, Path::from_iter(missing))), prefix })
+    let there = there.canonicalize().map_err(refused)?;
+    let store = durable_files(&there, Path::from_iter(missing), directory, emptied, None)?;
+    Ok(Location { store: Arc::new(store), prefix })
 }
 
 fn durable_files(
     root: &FilePath,
+    missing: Path,
     directory: &FilePath,
     emptied: Emptied,
-) -> Result<Durable<LocalFileSystem>, Error> {
-    let store = LocalFileSystem::new_with_prefix(root).map_err(|error| Error::Store {
+    home: Option<Home>,
+) -> Result<Durable<Files>, Error> {
+    let client = LocalFileSystem::new_with_prefix(root).map_err(|error| Error::Store {
         operation: Operation::List,
         key: directory.to_string_lossy().into(),
         source: store_error(Operation::List, error),
     })?;
     let cleans_up = matches!(emptied, Emptied::Goes);
-    Ok(Durable::new(store.with_fsync(true).with_automatic_cleanup(cleans_up)))
+    let client = client.with_fsync(true).with_automatic_cleanup(cleans_up);
+    Ok(Durable::new(Files::new(client, root, missing, home)))
 }
 
 fn unreachable_directory(operation: Operation, directory: &FilePath, error: io::Error) -> Error {

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use object_store::path::Path;
 use object_store::{
-    Error as ClientError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    Error as ClientError, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     UpdateVersion,
 };
 use sealog_core::error::Operation;
 use sealog_core::{Error, Key, Payload, StoreError, StoreErrorKind};
 
+use crate::effect::body;
 use crate::error::store_error;
 
 /// Keeps what a repair replaces under a key of its own, where nothing else may stand but these very
@@ -38,7 +39,7 @@ pub async fn keep(
         };
         match put(PutMode::Create).await {
             Err(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. }) => {
-                if store.get(&path).await.map_err(failed)?.bytes().await.map_err(failed)? != bytes {
+                if !holds(store.get(&path).await.map_err(failed)?, bytes).await? {
                     return Err(exists("other bytes are kept under this key"));
                 }
                 // The same ones, to learn the time.
@@ -48,7 +49,7 @@ pub async fn keep(
         }
         let kept = store.get(&path).await.map_err(failed)?;
         let modified = kept.meta.last_modified.timestamp_millis();
-        if kept.bytes().await.map_err(failed)? != bytes {
+        if !holds(kept, bytes).await? {
             let cause = "what was kept does not read back as it was written";
             return Err(StoreError::with_cause(StoreErrorKind::Transient, text(cause)));
         }
@@ -76,7 +77,7 @@ pub async fn replace(
         let found = store.get(&path).await.map_err(failed)?;
         let version =
             UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
-        if found.bytes().await.map_err(failed)? != bytes {
+        if !holds(found, bytes).await? {
             return Err(exists("the object was replaced meanwhile"));
         }
         let put = |mode| {
@@ -94,6 +95,12 @@ pub async fn replace(
         put.map(drop).map_err(failed)
     };
     within(key, time_limit, work).await
+}
+
+/// Whether an object has these bytes. One of another size is not read: it may have any.
+async fn holds(found: GetResult, bytes: &Bytes) -> Result<bool, StoreError> {
+    let length = bytes.len() as u64;
+    Ok(found.meta.size == length && body(found, length).await.map_err(failed)? == bytes)
 }
 
 async fn within<T>(

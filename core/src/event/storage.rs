@@ -21,8 +21,9 @@ pub struct RequestId(pub u64);
 /// Something that the shell does with the store, once, and answers once.
 #[derive(Clone, Debug)]
 pub enum StorageEffect {
-    /// List every key that begins with `prefix`, from behind `after` on. Answered by
-    /// [`StorageAnswer::Listed`].
+    /// List every key that begins with `prefix`, from behind `after` on, in the order in which the
+    /// store gives them: the machine judges by the order of the keys whether the store promises one
+    /// (DESIGN.md section 4). Answered by [`StorageAnswer::Listed`].
     List {
         /// To be carried back.
         id: RequestId,
@@ -30,11 +31,12 @@ pub enum StorageEffect {
         prefix: Key,
         /// Keys up to this one are not wanted; a store may list them all the same.
         after: Option<Key>,
-        /// After this long the answer is "timed out".
+        /// After this long without another key or page the answer is "timed out": what goes on
+        /// answering may go on.
         time_limit: Duration,
     },
-    /// Read exactly these bytes of an object. Answered by [`StorageAnswer::Fetched`]; a body of
-    /// another length is a transient failure.
+    /// Read exactly these bytes of an object. Answered by [`StorageAnswer::Fetched`]: the machine
+    /// judges a body of another length.
     FetchRange {
         /// To be carried back.
         id: RequestId,
@@ -136,17 +138,19 @@ impl StorageEffect {
 /// The answer to a [`StorageEffect`].
 #[derive(Clone, Debug)]
 pub enum StorageAnswer {
-    /// To [`StorageEffect::List`]: all of the listing, in the order in which the store gave it, which
-    /// the machine judges (DESIGN.md section 4); of a store that is known to list in no order, in
-    /// descending order of the keys, so that luck never makes it pass for one that does. It may hold
-    /// keys that were not asked for.
+    /// To [`StorageEffect::List`]: all of the listing, every page of it, in the order in which the
+    /// store gave it. It may hold keys that were not asked for.
+    ///
+    /// A shell sorts it only if it knows that the store lists in no order, and then by descending
+    /// keys, with a single key given twice, so that an order by luck never passes for a promise.
     Listed {
         /// The effect's.
         id: RequestId,
         /// What is there.
         result: Result<Vec<Listed>, StoreError>,
     },
-    /// To [`StorageEffect::FetchRange`]: exactly the bytes asked for.
+    /// To [`StorageEffect::FetchRange`]: the bytes that came, also if they are more or fewer than were
+    /// asked for. Of an object that ends before the range, whatever is there of the range, or nothing.
     Fetched {
         /// The effect's.
         id: RequestId,

@@ -21,7 +21,7 @@ const ID: RequestId = RequestId(7);
 type Store = Arc<dyn ObjectStore>;
 
 fn answered(store: &Store, effect: StorageEffect) -> StorageAnswer {
-    let answer = block_on(carry_out(store, effect, pending()));
+    let answer = block_on(carry_out(store, effect, |_| pending()));
     assert_eq!(answer.id(), ID);
     answer
 }
@@ -94,12 +94,15 @@ fn a_create_stores_the_chunks_in_order_and_only_once() {
 }
 
 #[test]
-fn a_body_of_another_length_is_a_transient_failure() {
+fn a_body_is_handed_over_as_long_as_it_is() {
     each_store(|store| {
         put(store, "0", &[b"12345"]).unwrap();
-        for range in [0..6, 3..9, 5..6, 8..9] {
-            let error = get(store, "0", range).unwrap_err();
-            assert_eq!(error.kind, StoreErrorKind::Transient, "{error}");
+        put(store, "empty", &[]).unwrap();
+        assert_eq!(get(store, "0", 0..6).unwrap(), "12345");
+        assert_eq!(get(store, "0", 3..9).unwrap(), "45");
+        // Of what lies beyond the end stores say that there is no such range.
+        for (name, range) in [("0", 5..6), ("0", 8..9), ("empty", 0..1), ("empty", 0..90)] {
+            assert_eq!(get(store, name, range).unwrap(), "");
         }
     });
 }
@@ -181,10 +184,19 @@ fn a_local_directory_that_cannot_be_made_is_refused_and_named() {
 enum Odd {
     Panics,
     NeverAnswers,
-    /// Announces one length and sends another body.
-    Sends(&'static [u8]),
+    /// Announces 60 bytes and sends these.
+    Sends(&'static [&'static [u8]]),
+    /// Over and over.
+    SendsWithoutEnd(&'static [u8]),
+    /// Says so of every read but one of the size.
+    Busy,
     /// Fails in the middle of a listing.
     BreaksOff,
+    /// Of the keys to be deleted it deletes the first, will not do the second, and then hears of one
+    /// that it does not know.
+    PanicsInDeletes,
+    /// Deletes the first and the last; those in between it will not, each for a reason of its own.
+    Picks,
 }
 
 impl std::fmt::Display for Odd {
@@ -211,18 +223,21 @@ impl ObjectStore for Odd {
         match self {
             Odd::Panics => panic!("the {} went out", "lights"),
             Odd::NeverAnswers => pending().await,
-            Odd::Sends(body) => {
-                let body: Result<Bytes> = Ok(Bytes::from_static(body));
+            _ if options.head => Ok(sent(location, 0..0, stream::empty().boxed())),
+            Odd::Sends(_) | Odd::SendsWithoutEnd(_) => {
                 let Some(GetRange::Bounded(range)) = options.range else { return Err(broken()) };
-                Ok(GetResult {
-                    payload: GetResultPayload::Stream(stream::iter([body]).boxed()),
-                    meta: meta(location.clone()),
-                    range,
-                    attributes: Default::default(),
-                    extensions: Default::default(),
-                })
+                let body = match *self {
+                    Odd::Sends(body) => stream::iter(body.iter().copied()).boxed(),
+                    Odd::SendsWithoutEnd(piece) => stream::repeat(piece).boxed(),
+                    _ => return Err(broken()),
+                };
+                Ok(sent(location, range, body))
             }
-            Odd::BreaksOff => Err(broken()),
+            Odd::Busy => {
+                let source = "Server returned non-2xx status code: 503: SlowDown".into();
+                Err(ClientError::Generic { store: "odd", source })
+            }
+            _ => Err(broken()),
         }
     }
 
@@ -244,9 +259,30 @@ impl ObjectStore for Odd {
 
     fn delete_stream(
         &self,
-        _: BoxStream<'static, Result<Path>>,
+        locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        unreachable!("no effect deletes")
+        let denied = |path: Path| ClientError::PermissionDenied {
+            source: format!("{path} is kept").into(),
+            path: path.into(),
+        };
+        match self {
+            Odd::PanicsInDeletes => locations
+                .enumerate()
+                .map(move |(at, path)| match at {
+                    0 => path,
+                    1 => Err(denied(path?)),
+                    _ => panic!("no such key"),
+                })
+                .boxed(),
+            _ => locations
+                .enumerate()
+                .map(move |(at, path)| match at {
+                    0 | 3 => path,
+                    1 => Err(denied(path?)),
+                    _ => Err(broken()),
+                })
+                .boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
@@ -255,6 +291,17 @@ impl ObjectStore for Odd {
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
         unreachable!("no effect copies")
+    }
+}
+
+fn sent(location: &Path, range: Range<u64>, body: BoxStream<'static, &'static [u8]>) -> GetResult {
+    let body = body.map(|piece| Ok(Bytes::from_static(piece)));
+    GetResult {
+        payload: GetResultPayload::Stream(body.boxed()),
+        meta: meta(location.clone()),
+        range,
+        attributes: Default::default(),
+        extensions: Default::default(),
     }
 }
 
@@ -301,7 +348,7 @@ fn a_panic_of_the_client_is_a_transient_failure_with_its_text() {
 fn an_answer_that_does_not_come_is_timed_out_when_the_timer_ends() {
     let store: Store = Arc::new(Odd::NeverAnswers);
     for effect in each_effect() {
-        let answer = block_on(carry_out(&store, effect, ready(())));
+        let answer = block_on(carry_out(&store, effect, |_| ready(())));
         assert_eq!(failure(answer).kind, StoreErrorKind::TimedOut);
     }
 }
@@ -311,17 +358,42 @@ fn an_answer_that_is_there_when_the_timer_ends_counts() {
     let store: Store = Arc::new(InMemory::new());
     let payload = Payload::new(vec![]);
     let effect = StorageEffect::PutObject { id: ID, key: key("0"), payload, time_limit: LIMIT };
-    let answer = block_on(carry_out(&store, effect, ready(())));
+    let answer = block_on(carry_out(&store, effect, |_| ready(())));
     assert!(matches!(answer, StorageAnswer::CreateResult { result: Ok(()), .. }), "{answer:?}");
 }
 
 #[test]
-fn a_body_that_is_not_as_long_as_announced_is_a_transient_failure() {
-    for body in [&b""[..], &[7; 53], &[7; 55]] {
+fn a_body_that_is_not_as_long_as_announced_is_no_data() {
+    let bodies: [&[&[u8]]; 4] = [&[], &[&[7; 53]], &[&[7; 50], &[7; 5]], &[&[7; 55]]];
+    for body in bodies {
         let store: Store = Arc::new(Odd::Sends(body));
-        assert_eq!(get(&store, "0", 0..54).unwrap_err().kind, StoreErrorKind::Transient);
+        assert_eq!(get(&store, "0", 0..54).unwrap(), body.concat());
         assert_eq!(header(&store, "0"), Err(StoreErrorKind::Transient));
     }
+}
+
+#[test]
+fn a_body_in_pieces_is_put_together() {
+    let store: Store = Arc::new(Odd::Sends(&[b"a", b"bc", b"", b"d"]));
+    assert_eq!(get(&store, "0", 0..4).unwrap(), "abcd");
+}
+
+/// Pieces without end, of which few are taken.
+#[test]
+fn a_body_without_end_is_read_no_further_than_it_takes_to_see_that() {
+    let store: Store = Arc::new(Odd::SendsWithoutEnd(b"abc"));
+    assert_eq!(get(&store, "0", 0..2).unwrap(), "abc");
+    assert_eq!(get(&store, "0", 0..3).unwrap(), "abcabc");
+    assert_eq!(get(&store, "0", 0..10).unwrap(), "abcabcabcabc");
+    assert_eq!(header(&store, "0"), Err(StoreErrorKind::Transient));
+}
+
+#[test]
+fn a_read_that_failed_otherwise_fails_though_the_object_is_short() {
+    let store: Store = Arc::new(Odd::Busy);
+    let error = get(&store, "0", 0..90).unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Transient);
+    assert!(error.to_string().contains("503"), "{error}");
 }
 
 #[test]
@@ -330,4 +402,45 @@ fn a_listing_that_breaks_off_is_no_listing() {
     for after in [None, Some("")] {
         assert_eq!(listed(&store, after), Err(StoreErrorKind::Transient));
     }
+}
+
+fn deleted(store: &Store, names: &[&str]) -> Vec<Result<(), StoreError>> {
+    let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+    let effect =
+        StorageEffect::DeleteObjects { id: ID, keys: keys.clone().into(), time_limit: LIMIT };
+    let StorageAnswer::DeleteResult { results, .. } = answered(store, effect) else {
+        panic!("no answer to a delete");
+    };
+    let (of, results): (Vec<_>, _) = results.into_iter().unzip();
+    assert_eq!(of, keys);
+    results
+}
+
+#[test]
+fn a_client_that_panics_in_a_delete_fails_the_keys_that_it_did_not_speak_of() {
+    let store: Store = Arc::new(Odd::PanicsInDeletes);
+    let results = deleted(&store, &["0", "1", "2", "3"]);
+    assert!(results[0].is_ok());
+    for failed in &results[1..] {
+        let error = failed.as_ref().unwrap_err();
+        assert!(error.kind == StoreErrorKind::Transient, "{error}");
+        assert!(error.to_string().contains("panicked: no such key"), "{error}");
+    }
+}
+
+#[test]
+fn each_key_of_a_delete_has_its_own_answer() {
+    let store: Store = Arc::new(Odd::Picks);
+    let results = deleted(&store, &["0", "1", "2", "3"]);
+    let kinds: Vec<_> =
+        results.iter().map(|result| result.as_ref().err().map(|e| e.kind)).collect();
+    let (refused, transient) = (StoreErrorKind::Refused, StoreErrorKind::Transient);
+    assert_eq!(kinds, [None, Some(refused), Some(transient), None]);
+    each_store(|store| {
+        put(store, "0", &[b"x"]).unwrap();
+        put(store, "2", &[b"x"]).unwrap();
+        // One of them is gone already.
+        assert!(deleted(store, &["0", "1", "2"]).iter().all(Result::is_ok));
+        assert_eq!(listed(store, None), Ok(vec![]));
+    });
 }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_executor::block_on;
+use futures_util::stream::TryStreamExt;
+use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{ObjectStoreExt, PutMode};
 use sealog_core::error::Operation;
@@ -22,9 +24,6 @@ struct Disk {
     certifying_fails: AtomicBool,
     /// How the next puts end, after their link.
     puts: Mutex<VecDeque<End>>,
-    /// What the next listings show. Then all there is.
-    listings: Mutex<VecDeque<Vec<&'static str>>>,
-    listed: AtomicUsize,
 }
 
 #[derive(Clone, Debug)]
@@ -88,19 +87,7 @@ impl ObjectStore for Disk {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.listed.fetch_add(1, Ordering::SeqCst);
-        let all = self.objects.list(prefix);
-        let Some(shown) = self.listings.lock().unwrap().pop_front() else { return all };
-        let order = move |meta: &ObjectMeta| {
-            shown.iter().position(|name| meta.location.filename() == Some(name))
-        };
-        let shown = async move {
-            let mut all: Vec<ObjectMeta> = all.try_collect().await?;
-            all.retain(|meta| order(meta).is_some());
-            all.sort_by_key(|meta| order(meta));
-            Ok::<_, ClientError>(stream::iter(all.into_iter().map(Ok)))
-        };
-        stream::once(shown).try_flatten().boxed()
+        self.objects.list(prefix)
     }
 
     async fn put_multipart_opts(
@@ -171,7 +158,7 @@ impl Log {
     async fn refused_for_ever(&self, name: &str) {
         for _ in 0..3 {
             let effect = read_back_effect(name);
-            match carry_out(&self.store, effect, pending()).await {
+            match carry_out(&self.store, effect, |_| pending()).await {
                 StorageAnswer::ReadBackResult { result: Err(error), .. } => {
                     assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
                     assert!(error.to_string().contains("proves nothing"), "{error}");
@@ -194,14 +181,17 @@ fn read_back_effect(name: &str) -> StorageEffect {
 }
 
 async fn read_back(store: &Arc<dyn ObjectStore>, name: &str) -> Result<ReadBack, StoreErrorKind> {
-    match carry_out(store, read_back_effect(name), pending()).await {
+    match carry_out(store, read_back_effect(name), |_| pending()).await {
         StorageAnswer::ReadBackResult { result, .. } => result.map_err(|error| error.kind),
         other => panic!("{other:?}"),
     }
 }
 
 fn names(found: Vec<ObjectMeta>) -> Vec<String> {
-    found.iter().map(|meta| meta.location.filename().unwrap().to_owned()).collect()
+    let name = |meta: &ObjectMeta| meta.location.filename().unwrap().to_owned();
+    let mut names: Vec<_> = found.iter().map(name).collect();
+    names.sort();
+    names
 }
 
 /// Without a runtime, and with one whose blocking threads are used.
@@ -332,80 +322,6 @@ fn a_put_whose_end_no_one_knows_is_never_certified() {
 }
 
 #[test]
-fn a_listing_is_repeated_until_it_is_steady() {
-    both_ways(async || {
-        let log = Log::new([]);
-        for name in ["1", "2", "3"] {
-            log.put(name).await.unwrap();
-        }
-        // 3 was made after 2 and is shown without it.
-        let passes = [vec!["1"], vec!["1", "3"], vec!["3", "2", "1"], vec!["2", "1", "3"]];
-        log.disk.listings.lock().unwrap().extend(passes);
-        let found = log.store.list(Some(&key(""))).try_collect().await.unwrap();
-        assert_eq!(names(found), ["1", "2", "3"]);
-        assert_eq!(log.disk.listed.load(Ordering::SeqCst), 4);
-    });
-}
-
-#[test]
-fn a_listing_from_an_offset_is_repeated_too() {
-    both_ways(async || {
-        let log = Log::new([]);
-        for name in ["1", "2", "3"] {
-            log.put(name).await.unwrap();
-        }
-        let passes = [vec!["1", "3"], vec!["2", "3"], vec!["3", "2", "1"]];
-        log.disk.listings.lock().unwrap().extend(passes);
-        let found = log.store.list_with_offset(Some(&key("")), &key("1"));
-        assert_eq!(names(found.try_collect().await.unwrap()), ["2", "3"]);
-        assert_eq!(log.disk.listed.load(Ordering::SeqCst), 3);
-    });
-}
-
-#[test]
-fn a_listing_is_repeated_only_behind_what_is_settled() {
-    both_ways(async || {
-        let log = Log::new([]);
-        for name in ["1", "2", "3", "4"] {
-            log.put(name).await.unwrap();
-        }
-        // After two passes nothing above 2 is settled, and what is shown below it counts no more.
-        let passes = [vec!["1", "2"], vec!["2", "1", "4"], vec!["4", "3"], vec!["3", "4"]];
-        log.disk.listings.lock().unwrap().extend(passes);
-        let found = log.store.list(Some(&key(""))).try_collect().await.unwrap();
-        assert_eq!(names(found), ["1", "2", "3", "4"]);
-        assert_eq!(log.disk.listed.load(Ordering::SeqCst), 4);
-    });
-}
-
-#[test]
-fn a_listing_that_is_never_steady_ends_with_the_time_limit() {
-    both_ways(async || {
-        let log = Log::new([]);
-        log.put("1").await.unwrap();
-        let passes = (0..1000).map(|pass| if pass % 2 == 0 { vec!["1"] } else { vec![] });
-        log.disk.listings.lock().unwrap().extend(passes);
-        let effect = StorageEffect::List {
-            id: RequestId(1),
-            prefix: key("").as_ref().into(),
-            after: None,
-            time_limit: Duration::from_secs(30),
-        };
-        let mut turns = 0;
-        let limit = std::future::poll_fn(|context| {
-            turns += 1;
-            context.waker().wake_by_ref();
-            if turns > 10 { Poll::Ready(()) } else { Poll::Pending }
-        });
-        let answer = carry_out(&log.store, effect, limit).await;
-        let StorageAnswer::Listed { result: Err(error), .. } = answer else {
-            panic!("{answer:?}");
-        };
-        assert_eq!(error.kind, StoreErrorKind::TimedOut);
-    });
-}
-
-#[test]
 fn a_real_directory_is_written_listed_and_certified() {
     both_ways(async || {
         let parent = tempfile::tempdir().unwrap();
@@ -419,7 +335,7 @@ fn a_real_directory_is_written_listed_and_certified() {
             };
             let store = location.store.clone();
             async move {
-                match carry_out(&store, effect, pending()).await {
+                match carry_out(&store, effect, |_| pending()).await {
                     StorageAnswer::CreateResult { result, .. } => result.map_err(|e| e.kind),
                     other => panic!("{other:?}"),
                 }
@@ -447,7 +363,8 @@ fn a_real_directory_is_written_listed_and_certified() {
 #[test]
 fn a_directory_that_cannot_be_synced_certifies_nothing() {
     let parent = tempfile::tempdir().unwrap();
-    let store = LocalFileSystem::new_with_prefix(parent.path()).unwrap();
+    let client = LocalFileSystem::new_with_prefix(parent.path()).unwrap();
+    let store = Files::new(client, parent.path(), Path::default(), None);
     let error = store.sync_parent(&key("1")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     let mapped = store_error(Operation::ReadBack, failed_sync(&key("1"), error));

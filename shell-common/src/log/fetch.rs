@@ -58,8 +58,7 @@ pub(crate) async fn answered<R: Runtime>(
     store: &Arc<dyn ObjectStore>,
     effect: StorageEffect,
 ) -> SegmentReadEvent {
-    let time_limit = runtime.sleep(effect.time_limit());
-    SegmentReadEvent::Storage(carry_out(store, effect, time_limit).await)
+    SegmentReadEvent::Storage(carry_out(store, effect, |limit| runtime.sleep(limit)).await)
 }
 
 /// Waits until a machine wants a tick, which it does whenever it wants nothing else.

@@ -25,10 +25,11 @@ impl<R: Runtime> Requests<R> {
 
     pub(crate) fn start(&mut self, effect: StorageEffect) {
         let (runtime, store) = (self.runtime.clone(), self.store.clone());
-        self.tasks.push(self.runtime.spawn(async move {
-            let time_limit = runtime.sleep(effect.time_limit());
-            carry_out(&store, effect, time_limit).await
-        }));
+        self.tasks.push(
+            self.runtime.spawn(async move {
+                carry_out(&store, effect, |limit| runtime.sleep(limit)).await
+            }),
+        );
     }
 
     /// The next answer; never if nothing is under way. Dropping the future loses no answer.

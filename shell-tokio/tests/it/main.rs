@@ -9,6 +9,8 @@ mod ending;
 mod enqueued;
 #[cfg(feature = "metrics")]
 mod figures;
+#[cfg(unix)]
+mod moved;
 #[cfg(feature = "tracing")]
 mod notices;
 mod ownership;
