@@ -36,6 +36,9 @@ const LISTING_IN_ANY_ORDER: Configuration = Configuration {
     ..Configuration::new("listing_in_any_order", &[1, 1, 0])
 };
 
+const LUCKY_ORDER: Configuration =
+    Configuration { name: "lucky_order", lucky: true, ..LISTING_IN_ANY_ORDER };
+
 const FLOOR: Configuration = Configuration {
     failures: 1,
     floors: 1,
@@ -314,13 +317,13 @@ fn nothing_is_lost(configuration: &Configuration) {
 
 type Rule = (&'static str, fn(&mut Rules), Configuration);
 
-/// Each rule, and the configuration that shows that it is needed. `claim_every_hole` is missed only
-/// where listings have no order: listings in pages or of one moment do not need it, with deletes or
-/// without, in all that was explored so far.
+/// Each rule, and the configuration that shows that it is needed. `claim_every_hole` is missed where a
+/// listing has no order and passes for one that has. With listings of two pages it takes more instances
+/// and pages than are exhausted here to miss it; that is no reason to leave it out.
 const RULES: [Rule; 16] = [
     ("claims_link_to_themselves", |r| r.claims_link_to_themselves = false, THREE_INSTANCES),
     ("claim_before_start", |r| r.claim_before_start = false, TWO_INSTANCES),
-    ("claim_every_hole", |r| r.claim_every_hole = false, LISTING_IN_ANY_ORDER),
+    ("claim_every_hole", |r| r.claim_every_hole = false, LUCKY_ORDER),
     ("list_after_claim", |r| r.list_after_claim = false, FLOOR),
     ("blocker_is_of_a_later_epoch", |r| r.blocker_is_of_a_later_epoch = false, TWO_FLOORS),
     ("start_again_at_a_claim", |r| r.start_again_at_a_claim = false, FLOOR_AND_TWO_PAGES),
@@ -372,16 +375,19 @@ fn without_two_rules_holes_are_many() {
     assert!(puts(&hasty) > FEW_HOLES.pipeline, "floor_waits is not missed");
 }
 
-/// Section 12 rests on listings that are read in ascending order, or at one moment. (Object stores
-/// list so, and `open_local` sees to it.) Read in any order, as a directory is, one may show a claim
-/// that came during it and miss an object that came before the claim; then an acknowledged entry is
-/// lost.
+/// Section 12 rests on listings that are read in ascending order, or at one moment. Read in any order,
+/// as a directory is, one may show a claim that came during it and miss an object that came before the
+/// claim; then an acknowledged entry is lost. So a listing without order counts once it has settled, and
+/// one that came in order by luck must not pass for one with order: shells see to that where they know
+/// the store.
 #[test]
-fn a_listing_in_any_order_is_not_enough() {
+fn a_listing_in_any_order_must_settle() {
     let configuration = Configuration { name: "far_floor", floor_by: 2, ..LISTING_IN_ANY_ORDER };
-    let report = configuration.explore();
+    nothing_is_lost(&configuration);
+    let lucky = Configuration { lucky: true, ..configuration.clone() };
+    let report = lucky.explore();
     let violation = report.violation.expect("the assumption is needed");
-    print(&format!("with listings in any order:\n{}\n", violation.transcript));
+    print(&format!("with listings in order by luck:\n{}\n", violation.transcript));
     assert!(violation.transcript.contains("a1 is acknowledged, a lone opening finds: nothing"));
     let in_pages = Configuration { listing: Listing::TwoPages, ..configuration };
     nothing_is_lost(&in_pages);

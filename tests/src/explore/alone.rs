@@ -43,12 +43,16 @@ impl Shelf {
         Shelf(members.map(|object| (object.sequence(), stands(object))).collect())
     }
 
-    fn carry_out(&mut self, effect: &StorageEffect) -> StorageAnswer {
+    fn carry_out(&mut self, effect: &StorageEffect, in_order: bool) -> StorageAnswer {
         match effect {
             StorageEffect::List { id, after, .. } => {
                 let from = after.as_ref().map_or(0, |key| sequence_of(key) + 1);
                 let from = self.0.range(from..);
-                listed_answer(*id, from.map(|(at, (bytes, written))| (*at, bytes, *written)))
+                listed_answer(
+                    *id,
+                    in_order,
+                    from.map(|(at, (bytes, written))| (*at, bytes, *written)),
+                )
             }
             StorageEffect::PutObject { id, key, payload, .. } => {
                 let sequence = sequence_of(key);
@@ -80,13 +84,23 @@ struct Run {
     steps: u32,
     listings: u32,
     puts: u32,
+    in_order: bool,
 }
 
 impl Run {
-    fn new(opening: Opening) -> Run {
+    fn new(setup: &Setup, name: char) -> Run {
+        let (opening, in_order) = (setup.opening(name), setup.lists_in_order);
         let asked = VecDeque::new();
-        let mut run =
-            Run { opening, now: Time::ZERO, asked, end: None, steps: 0, listings: 0, puts: 0 };
+        let mut run = Run {
+            opening,
+            now: Time::ZERO,
+            asked,
+            end: None,
+            steps: 0,
+            listings: 0,
+            puts: 0,
+            in_order,
+        };
         run.drain();
         run
     }
@@ -110,7 +124,7 @@ impl Run {
     fn step(&mut self, shelf: &mut Shelf) {
         while self.end.is_none() && self.steps < ENDLESS {
             let event = match self.asked.pop_front() {
-                Some(effect) => OpeningEvent::Storage(shelf.carry_out(&effect)),
+                Some(effect) => OpeningEvent::Storage(shelf.carry_out(&effect, self.in_order)),
                 None => match self.opening.next_tick() {
                     Some(due) => {
                         self.now = due;
@@ -151,7 +165,7 @@ pub(crate) fn lone_opening(
     store: SetId,
 ) -> Result<Alone, String> {
     let mut shelf = Shelf::of(objects, store);
-    let run = Run::new(setup.opening('X')).finish(&mut shelf)?;
+    let run = Run::new(setup, 'X').finish(&mut shelf)?;
     let Run { end, listings, puts, .. } = run;
     match end {
         Some(Ok(recovered)) => {
@@ -187,7 +201,7 @@ fn take_turns(
     turns: (u32, u32),
 ) -> Result<u32, String> {
     let mut rounds = 1;
-    let [mut one, mut other] = ['X', 'Y'].map(|name| Run::new(setup.opening(name)));
+    let [mut one, mut other] = ['X', 'Y'].map(|name| Run::new(setup, name));
     let mut attempts = ('a'..='z').chain('0'..='9');
     (0..ahead).for_each(|_| one.step(&mut shelf));
     for _ in 0..ENDLESS {
@@ -208,7 +222,7 @@ fn take_turns(
             if run.end.is_some() {
                 rounds += 1;
                 let name = attempts.next().ok_or("both fail for ever")?;
-                *run = Run::new(setup.opening(name));
+                *run = Run::new(setup, name);
             }
         }
     }
@@ -219,7 +233,7 @@ fn take_turns(
     let left = if one.is_open() { other } else { one };
     let left = left.finish(&mut shelf)?;
     if !left.is_open() {
-        let again = Run::new(setup.opening('Z')).finish(&mut shelf)?;
+        let again = Run::new(setup, 'Z').finish(&mut shelf)?;
         if let Some(Err(error)) = again.end {
             return Err(format!("the other fails again: {error}"));
         }

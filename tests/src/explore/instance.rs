@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) floors: bool,
     /// Whether deletes are carried out. Otherwise none ever takes effect or is answered.
     pub(crate) deletes: bool,
+    /// Whether listings come in the order of the keys.
+    pub(crate) lists_in_order: bool,
     /// Whether idle writers put objects that carry the boundary.
     pub(crate) carriers: bool,
 }

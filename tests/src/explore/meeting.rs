@@ -216,7 +216,7 @@ impl Meeting<'_> {
                 let objects = members.iter().map(|id| self.objects.get(*id));
                 let shown =
                     objects.map(|object| (object.sequence(), &object.bytes, object.written));
-                listed_answer(id, shown)
+                listed_answer(id, self.setup.lists_in_order, shown)
             }
             (What::List { .. }, Reply::Failed) => {
                 self.say(|_| "cannot list".into());

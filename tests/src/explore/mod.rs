@@ -59,6 +59,8 @@ pub struct Configuration {
     pub lists: u8,
     /// How these are read.
     pub listing: Listing,
+    /// Whether listings that are read in any order come in the order of the keys all the same, by luck.
+    pub lucky: bool,
     /// How often a writer is told that ids are obsolete that lie beyond all objects, and by how many
     /// sequences.
     pub floors: u8,
@@ -96,6 +98,7 @@ impl Configuration {
             failures: 0,
             lists: 0,
             listing: Listing::TwoPages,
+            lucky: false,
             floors: 0,
             floor_by: 1,
             obsoletes: 0,
@@ -132,6 +135,7 @@ impl Configuration {
             dies_opening: self.dies_opening,
             floors: self.floors > 0,
             deletes: self.deletes,
+            lists_in_order: self.listing == Listing::TwoPages || self.lucky,
             carriers: self.carriers,
         };
         let Configuration { failures, lists, listing, floors, floor_by, obsoletes, eras, .. } =

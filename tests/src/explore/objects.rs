@@ -307,9 +307,10 @@ pub(crate) fn read_answer(effect: &StorageEffect, object: Option<&Bytes>) -> Sto
     }
 }
 
-/// The answer to a listing.
+/// The answer to a listing. A store without order is known to a shell, which sorts backwards then.
 pub(crate) fn listed_answer<'a>(
     id: RequestId,
+    in_order: bool,
     objects: impl Iterator<Item = (u64, &'a Bytes, Written)>,
 ) -> StorageAnswer {
     let listed = |(sequence, bytes, written): (u64, &Bytes, Written)| Listed {
@@ -317,5 +318,12 @@ pub(crate) fn listed_answer<'a>(
         size: bytes.len() as u64,
         modified_millis: written.millis(),
     };
-    StorageAnswer::Listed { id, result: Ok(objects.map(listed).collect()) }
+    let mut listing: Vec<Listed> = objects.map(listed).collect();
+    if !in_order {
+        listing.reverse();
+        if let [alone] = &listing[..] {
+            listing.push(alone.clone());
+        }
+    }
+    StorageAnswer::Listed { id, result: Ok(listing) }
 }
