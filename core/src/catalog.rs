@@ -54,8 +54,9 @@ pub struct Unindexed {
     pub link: Link,
     /// What it is.
     pub kind: UnindexedKind,
-    /// How much older it was than the newest object of the same listing, by the store's clock.
-    pub age: Duration,
+    /// How much older the first object of history above it was than the newest object of the same
+    /// listing, by the store's clock. `None` if it stands above the tip that the opening recovered.
+    pub age: Option<Duration>,
 }
 
 /// What an object that is not indexed is.
@@ -72,9 +73,10 @@ pub enum UnindexedKind {
 }
 
 impl Unindexed {
-    /// Whether it must be kept, boundary or not, for this long (DESIGN.md section 12, rule 5).
+    /// Whether it must be kept, boundary or not, if what stands in the way is kept for this long
+    /// (DESIGN.md section 12, rule 5). What stands above the recovered tip always must.
     pub fn is_kept(&self, retention: Duration) -> bool {
-        self.kind != UnindexedKind::Passed && self.age < retention
+        self.kind != UnindexedKind::Passed && self.age.is_none_or(|age| age < retention)
     }
 }
 

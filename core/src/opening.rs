@@ -174,6 +174,8 @@ pub struct Recovered {
     pub catalog: Catalog,
     /// The start object, which is the tip.
     pub start: Link,
+    /// When its put was handed out first, by the clock of the opening: the writer goes on with it.
+    pub start_put: Time,
     /// The reclaim boundary that the start object carries: what is below it may be deleted.
     pub durable_boundary: ObjectSeq,
     /// The sequence after the start object. At [`ObjectSeq::LIMIT`] the log is exhausted.

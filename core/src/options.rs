@@ -78,10 +78,12 @@ pub struct Options {
     pub must_exist: bool,
     /// Check at each opening that the store honours conditional creates. Default on.
     pub verify_store: bool,
-    /// How long claims, start objects and other instances' objects outside history are kept, by the
-    /// store's own clock, before they may be deleted: what was paused for longer than that is not
-    /// fenced. Their age is taken at the opening, so what is younger then stays until a later
-    /// opening. From 0, default 7 days.
+    /// How long claims, start objects and other instances' objects outside history are kept, boundary or
+    /// not, since they stand in the way of older writers (DESIGN.md section 12, rule 5). It counts from
+    /// when the first object of history above them was written, by the store's own clock, and is taken
+    /// at the opening: what must be kept then stays until a later opening. A writer of which nothing was
+    /// indexed for half as long looks what stands above its last object before it acknowledges the
+    /// next, which costs a listing (rule 7). From 1 min, default 7 days.
     pub fence_retention: Duration,
     /// Shown by inspection and in the error of a writer that loses the log. 1 to 255 bytes;
     /// without it the shell names host and process id.
@@ -172,6 +174,8 @@ impl Options {
         }
         within("open_timeout", self.open_timeout, Duration::from_nanos(1).., "more than 0")?;
         within("open_attempts", self.open_attempts, 1.., "1 or more")?;
+        let minute = Duration::from_secs(60);
+        within("fence_retention", self.fence_retention, minute.., "1 min or more")?;
         if let Some(name) = &self.writer_name
             && !(1..=255).contains(&name.len())
         {
@@ -238,6 +242,8 @@ mod tests {
             |o| o.reclaim_interval = Duration::ZERO,
             |o| o.reclaim_interval = Duration::from_secs(1),
             |o| o.open_attempts = 1,
+            |o| o.fence_retention = Duration::from_secs(60),
+            |o| o.fence_retention = Duration::MAX,
             |o| o.writer_name = Some("n".repeat(255)),
         ];
         for change in good {
@@ -271,6 +277,7 @@ mod tests {
             ("reclaim_interval", "999ms", |o| o.reclaim_interval = Duration::from_millis(999)),
             ("open_timeout", "0ns", |o| o.open_timeout = Duration::ZERO),
             ("open_attempts", "0", |o| o.open_attempts = 0),
+            ("fence_retention", "59.999s", |o| o.fence_retention = Duration::from_millis(59_999)),
             ("writer_name", "\"\"", |o| o.writer_name = Some(String::new())),
             ("writer_name", "nnn", |o| o.writer_name = Some("n".repeat(256))),
         ];

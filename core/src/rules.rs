@@ -41,6 +41,11 @@ pub struct Rules {
     /// Rule 5: claims, start objects and other instances' orphans are not deleted before
     /// `fence_retention` is over. Without: as soon as the boundary has passed them.
     pub keep_what_stands: bool,
+    /// Rule 5: the age that counts is that of the first object of history above, and what stands above
+    /// the recovered tip is kept. Without: each object's own age.
+    pub age_is_of_history_above: bool,
+    /// Rule 7: a batch whose create is answered long after the last indexed object was put is guarded.
+    pub guard_after_silence: bool,
     /// Rule 6: nothing is corrupted before two listings in a row agree.
     pub confirm_corruption: bool,
 }
@@ -63,6 +68,8 @@ impl Rules {
         guard_holds_creates: true,
         floor_waits: true,
         keep_what_stands: true,
+        age_is_of_history_above: true,
+        guard_after_silence: true,
         confirm_corruption: true,
     };
 }

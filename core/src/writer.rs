@@ -94,6 +94,8 @@ pub struct Writer<W> {
     /// When a batch was sealed last, or the log was opened.
     last_seal: Time,
     pipeline: Pipeline<W>,
+    /// When the first put of the last indexed object was handed out.
+    last_put: Time,
     floor: Option<Floor<W>>,
     fencing: Option<Fencing<W>>,
     /// In `enqueued`: what writes fail with while the store refuses creates.
@@ -156,10 +158,7 @@ impl<W> Writer<W> {
             ..Stats::default()
         };
         stats.recovery.record_duration(recovered.stats.took);
-        let retention = match recovered.rules.keep_what_stands {
-            true => recovered.options.fence_retention,
-            false => Duration::ZERO,
-        };
+        let retention = recovered.options.fence_retention;
         let unindexed = recovered.catalog.unindexed().filter(|found| !found.is_kept(retention));
         let outside = unindexed.map(|found| found.link.sequence);
         let reclaim = Reclaim::new(recovered.durable_boundary, outside);
@@ -181,6 +180,7 @@ impl<W> Writer<W> {
             last_timed_seal: None,
             last_seal: now,
             pipeline: Pipeline::new(),
+            last_put: recovered.start_put,
             floor: None,
             fencing: None,
             failing: None,

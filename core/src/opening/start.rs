@@ -20,7 +20,7 @@ use crate::event::{Notice, Payload, ReadBack};
 use crate::format::{Header, ObjectEncoder, SegmentMeta, TAIL_WINDOW, WriterRecord};
 use crate::key::Key;
 use crate::options::Options;
-use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId};
+use crate::types::{EntryId, Epoch, Link, ObjectSeq, RegionId, Time};
 
 /// Some stores limit how often one key is written.
 const CHECK_DELAY: Duration = Duration::from_secs(1);
@@ -38,6 +38,8 @@ pub(super) struct Start {
     size: u64,
     segments: Vec<SegmentMeta>,
     put: Request,
+    /// When the put was handed out first.
+    first_put: Time,
     /// How the put was answered last.
     answer: Result<(), StoreError>,
     /// What stands at the key was read whole once, and did not decode.
@@ -129,7 +131,7 @@ impl Opening {
         };
         let record = record(&self.options, &self.own.identity);
         let key = self.prefix.object_key(sequence);
-        let start = Start::new(recovery, sequence, key, record);
+        let start = Start::new(recovery, sequence, key, record, self.now);
         self.requests.push(start.put.clone());
         self.phase = Phase::Starting(Box::new(start));
     }
@@ -247,7 +249,7 @@ impl Opening {
     }
 
     pub(super) fn opened(&mut self, start: Start) {
-        let Start { recovery, header, size, segments, .. } = start;
+        let Start { recovery, header, size, segments, first_put, .. } = start;
         let mut catalog = recovery.catalog;
         let recovered_objects = catalog.object_count();
         if let Err(error) = catalog.index(header.link(), size, &segments) {
@@ -265,6 +267,7 @@ impl Opening {
             options: self.options.clone(),
             catalog,
             start: header.link(),
+            start_put: first_put,
             durable_boundary: header.boundary,
             next_sequence: header.sequence.next(),
             next_request: self.requests.take_id(),
@@ -276,46 +279,65 @@ impl Opening {
 }
 
 impl Opening {
-    /// Notes what stands outside history, with its age, and keeps what stands in the way of older
-    /// writers from being deleted (DESIGN.md section 12, rule 5).
+    /// Notes what stands outside history, and for how long history stands above it, and keeps what
+    /// stands in the way of older writers from being deleted (DESIGN.md section 12, rule 5).
     fn note_what_stands(&self, catalog: &mut Catalog, passed: &BTreeSet<ObjectSeq>) {
-        let retention = match self.rules.keep_what_stands {
-            true => self.options.fence_retention,
-            false => Duration::ZERO,
-        };
-        let newest = self.shown.values().map(|shown| shown.modified_millis).max();
-        let newest = newest.unwrap_or_default();
-        let age = |sequence: &ObjectSeq| {
-            let modified = self.shown.get(sequence).map_or(newest, |shown| shown.modified_millis);
-            Duration::from_millis(newest.saturating_sub(modified))
-        };
-        for (sequence, object) in &self.known {
+        let retention = self.options.fence_retention;
+        // The first object of history above, on the way down. Above the recovered tip is none: the
+        // own start object was not listed.
+        let mut above = None;
+        for (sequence, object) in self.known.iter().rev() {
             let link = object.header.link();
+            let is_indexed = catalog.is_indexed(link);
+            let is_passed = passed.contains(sequence);
             let kind = if object.header.links_to_itself() {
                 UnindexedKind::Claim
             } else if link.epoch == Epoch::claimed_at(*sequence) {
                 UnindexedKind::Start
-            } else if passed.contains(sequence) {
+            } else if is_passed {
                 UnindexedKind::Passed
             } else {
                 UnindexedKind::Other
             };
-            let found = Unindexed { link, kind, age: age(sequence) };
-            if !catalog.is_indexed(link) {
+            let found = Unindexed { link, kind, age: self.age_that_counts(*sequence, above) };
+            if !is_indexed {
                 catalog.add_unindexed(found);
             } else if kind == UnindexedKind::Start && found.is_kept(retention) {
                 catalog.keep(*sequence);
             }
+            if is_indexed || is_passed {
+                above = Some(*sequence);
+            }
         }
         // The own start object is the newest of all.
-        if let Some(own) = catalog.last().filter(|_| !retention.is_zero()) {
+        if let Some(own) = catalog.last().filter(|_| self.rules.keep_what_stands) {
             catalog.keep(own.sequence);
         }
+    }
+
+    /// How much older the first object of history above one is than the newest object of the same
+    /// listing, by the store's clock.
+    fn age_that_counts(&self, sequence: ObjectSeq, above: Option<ObjectSeq>) -> Option<Duration> {
+        let counts = match (self.rules.keep_what_stands, self.rules.age_is_of_history_above) {
+            (true, true) => above?,
+            (true, false) => sequence,
+            (false, _) => return Some(Duration::MAX),
+        };
+        let newest = self.shown.values().map(|shown| shown.modified_millis).max();
+        let newest = newest.unwrap_or_default();
+        let modified = self.shown.get(&counts).map_or(newest, |shown| shown.modified_millis);
+        Some(Duration::from_millis(newest.saturating_sub(modified)))
     }
 }
 
 impl Start {
-    fn new(recovery: Recovery, sequence: ObjectSeq, key: Key, record: WriterRecord) -> Start {
+    fn new(
+        recovery: Recovery,
+        sequence: ObjectSeq,
+        key: Key,
+        record: WriterRecord,
+        now: Time,
+    ) -> Start {
         let header = Header {
             sequence,
             epoch: Epoch::claimed_at(sequence),
@@ -331,6 +353,7 @@ impl Start {
             size: payload.len(),
             segments,
             put: Request::new(Purpose::Start, key, Ask::Put(payload)),
+            first_put: now,
             answer: Ok(()),
             reread: false,
             checks: 0,

@@ -159,7 +159,7 @@ impl<W> Writer<W> {
         if self.pipeline.get_mut(link).is_some_and(|batch| batch.guarded) {
             self.guard(link);
         } else {
-            self.pipeline.created(link);
+            self.pipeline.created(link, self.now);
         }
     }
 
@@ -197,7 +197,11 @@ impl<W> Writer<W> {
 
     /// Indexes what is created and has nothing before it, and acknowledges it.
     pub(super) fn index_created(&mut self) {
-        while let Some(batch) = self.pipeline.pop_created() {
+        loop {
+            if let Some(link) = self.created_after_silence() {
+                return self.guard(link);
+            }
+            let Some(batch) = self.pipeline.pop_created() else { return };
             let size = batch.payload.len();
             if let Err(error) = self.catalog.index(batch.link, size, &batch.segments) {
                 let error = Error::corrupted(batch.key.clone(), error);
@@ -208,6 +212,7 @@ impl<W> Writer<W> {
                 self.stats.release_records_total += batch.records.len() as u64;
                 self.carried.succeeded();
             }
+            self.last_put = batch.first_attempt;
             self.may_return.clear();
             self.reclaim.raise(batch.boundary);
             self.stats.unpersisted_bytes -= size;

@@ -1,8 +1,31 @@
-//! The guard after a skip (DESIGN.md section 12, rule 4).
+//! The guard after a skip and after silence (DESIGN.md section 12, rules 4 and 7).
 //!
 //! After a roll back and after a raised floor, the next sequence does not follow the last indexed
 //! one: a claim may stand where this writer never writes. So the first batch after a skip is not
 //! indexed before every object above the last indexed one was looked at.
+//!
+//! After silence, what stood in this writer's way may have been deleted: that is done once an object of
+//! a later history stands above it for `fence_retention`. So a batch is guarded, too, if more than half
+//! of that passed from the first put of the last indexed object to the answer of its create. The last
+//! object of a later history is never deleted, so the guard meets it.
+//!
+//! Whether a batch is guarded for that is decided when it is the next to be indexed: by then the batch
+//! before it is the last indexed object. So of several that are put at once after a silence the first
+//! alone is guarded, in whatever order they are answered. That is enough, since nothing is indexed that
+//! was created after an object of a later history, by induction over what is indexed. Let B be the next
+//! batch, and L the last indexed object:
+//!
+//! - If B is guarded, the guard begins after B was created, and meets that object or one above it.
+//! - If it is not, and what stood in its way still stood when B was created, B met it (rules 2 and 4).
+//! - Otherwise that was deleted before B was created, because an object H of a later history was older
+//!   than `fence_retention`. B was answered at most half of that after L was put, so H was there before
+//!   L was put, if the clocks of store and writer differ by less than a factor of two in speed. Then L
+//!   was created after H, and would not have been indexed. (The start object, which is the first L, was
+//!   looked behind by the opening.)
+//!
+//! Batches behind one that becomes guarded may be created by then, or on their way. Nothing is asked of
+//! them: none is indexed before the guard has ended, each is judged when it is the next, and no more are
+//! started, so that holes stay as few as the pipeline is deep.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -16,12 +39,21 @@ use crate::key::{Key, KeyKind};
 use crate::types::Link;
 
 impl<W> Writer<W> {
-    /// Begins to look: a guarded batch was created.
+    /// The next batch to index, if it is created, was not guarded, and its create was answered long
+    /// after the last indexed object was put.
+    pub(super) fn created_after_silence(&self) -> Option<Link> {
+        let batch = self.pipeline.first().filter(|batch| !batch.guarded)?;
+        let Create::Created(answered) = batch.create else { return None };
+        let silence = answered.since(self.last_put);
+        let long = silence > self.options.fence_retention / 2 && self.rules.guard_after_silence;
+        long.then_some(batch.link)
+    }
+
+    /// Begins to look: a batch was created that is guarded, or becomes so.
     pub(super) fn guard(&mut self, link: Link) {
         let id = self.request_id();
         let after = self.catalog.last().map(|last| self.prefix.object_key(last.sequence));
-        let Some(batch) = self.pipeline.get_mut(link) else { return };
-        batch.create = Create::Listing(id);
+        self.pipeline.guard(link, id);
         let (prefix, time_limit) = (self.prefix.objects(), self.options.request_timeout);
         let list = StorageEffect::List { id, prefix, after, time_limit };
         self.emit(Effect::Storage(list));
@@ -50,7 +82,8 @@ impl<W> Writer<W> {
         for listed in listing {
             let KeyKind::Object(sequence) = self.prefix.classify(&listed.key) else { continue };
             // The store may ignore from where on it was to list.
-            if Some(sequence) <= last || sequence == link.sequence {
+            let is_own = sequence == link.sequence || self.pipeline.has_created(sequence);
+            if Some(sequence) <= last || is_own {
                 continue;
             }
             let id = self.request_id();
@@ -105,7 +138,7 @@ impl<W> Writer<W> {
     fn end_guard(&mut self, link: Link) {
         let looked = |create: &Create| matches!(create, Create::Looking(looks) if looks.is_empty());
         if self.pipeline.get_mut(link).is_some_and(|batch| looked(&batch.create)) {
-            self.pipeline.created(link);
+            self.pipeline.created(link, self.now);
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) struct SealedBatch<W> {
     /// Flushes, releases, and whoever waits for ids in it to become durable.
     pub(super) waits: Vec<W>,
     pub(super) create: Create,
-    /// It follows a skip: what stands before it is looked at before it is indexed.
+    /// It follows a skip or a silence: what stands before it is looked at before it is indexed.
     pub(super) guarded: bool,
     pub(super) first_attempt: Time,
     /// How the last attempt failed.
@@ -75,8 +75,8 @@ pub(super) enum Create {
     Listing(RequestId),
     /// Durable and guarded: the headers of what was listed are being read.
     Looking(BTreeMap<RequestId, ObjectSeq>),
-    /// Durable; it is indexed once every earlier batch is.
-    Created,
+    /// Durable, as was answered at this time; it is indexed once every earlier batch is.
+    Created(Time),
 }
 
 impl<W> SealedBatch<W> {
@@ -99,7 +99,7 @@ impl<W> SealedBatch<W> {
                 (Some(*id), None)
             }
             Create::Looking(ids) => (None, Some(ids)),
-            Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created => {
+            Create::NotStarted | Create::Ended | Create::Waiting(_) | Create::Created(_) => {
                 (None, None)
             }
         };
@@ -107,7 +107,7 @@ impl<W> SealedBatch<W> {
     }
 
     fn holds_slot(&self) -> bool {
-        !matches!(self.create, Create::NotStarted | Create::Created)
+        !matches!(self.create, Create::NotStarted | Create::Created(_))
     }
 }
 
@@ -128,6 +128,10 @@ impl<W> Pipeline<W> {
 
     pub(super) fn len(&self) -> usize {
         self.batches.len()
+    }
+
+    pub(super) fn first(&self) -> Option<&SealedBatch<W>> {
+        self.batches.front()
     }
 
     pub(super) fn last(&self) -> Option<&SealedBatch<W>> {
@@ -239,17 +243,35 @@ impl<W> Pipeline<W> {
         }
     }
 
+    /// Whether a batch that waits to be indexed is durable under this sequence.
+    pub(super) fn has_created(&self, sequence: ObjectSeq) -> bool {
+        let is_it = |batch: &SealedBatch<W>| {
+            batch.link.sequence == sequence && matches!(batch.create, Create::Created(_))
+        };
+        self.batches.iter().any(is_it)
+    }
+
+    /// Begins to guard a batch. It keeps its slot, or takes one again: the one of the batch whose
+    /// answer made it the next to be indexed, which is free since then.
+    pub(super) fn guard(&mut self, link: Link, listing: RequestId) {
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.link == link) {
+            self.slots += usize::from(!batch.holds_slot());
+            batch.guarded = true;
+            batch.create = Create::Listing(listing);
+        }
+    }
+
     /// Notes that a batch is created, and frees its slot.
-    pub(super) fn created(&mut self, link: Link) {
+    pub(super) fn created(&mut self, link: Link, now: Time) {
         if let Some(batch) = self.batches.iter_mut().find(|batch| batch.link == link) {
             self.slots -= usize::from(batch.holds_slot());
-            batch.create = Create::Created;
+            batch.create = Create::Created(now);
         }
     }
 
     /// The next batch to index.
     pub(super) fn pop_created(&mut self) -> Option<SealedBatch<W>> {
-        if !matches!(self.batches.front()?.create, Create::Created) {
+        if !matches!(self.batches.front()?.create, Create::Created(_)) {
             return None;
         }
         self.started -= 1;

@@ -73,6 +73,7 @@ fn recovered(options: Options, next_sequence: ObjectSeq) -> Recovered {
         options,
         catalog,
         start,
+        start_put: Time::ZERO,
         durable_boundary: ObjectSeq::ZERO,
         next_sequence,
         next_request: RequestId(0),

@@ -1,8 +1,6 @@
 //! Openings over what a collection left, however far it came, and over what landed late (DESIGN.md
 //! sections 3, 4, 9 and 12).
 
-use std::vec;
-
 use super::session::Session;
 use super::*;
 use crate::catalog::UnindexedKind;
@@ -84,42 +82,44 @@ fn a_link_below_the_boundary_need_not_hold() {
     assert_eq!(kinds(&run), [(4, UnindexedKind::Other), (7, UnindexedKind::Claim)]);
 }
 
+/// The indexed objects that may be deleted, be the boundary where it may.
+fn garbage(run: &Run) -> Vec<u64> {
+    let catalog = &run.opened().catalog;
+    let next = |from: ObjectSeq| catalog.next_garbage(from.next()..ObjectSeq(100));
+    let first = catalog.next_garbage(ObjectSeq::ZERO..ObjectSeq(100));
+    core::iter::successors(first, |last| next(*last)).map(|sequence| sequence.0).collect()
+}
+
+/// Section 12, rule 5: by the age of what comes next in history.
 #[test]
-fn young_start_objects_of_history_are_kept_and_old_ones_are_not() {
+fn start_objects_of_history_are_kept_until_what_comes_above_them_is_old() {
     const DAY: u64 = 24 * 3600 * 1000;
-    for (age, kept) in [(6, true), (8, false)] {
+    let kept_start = |days_ago: [u64; 5]| {
         let mut store = Store::of([
             make(0, 1).writer("a"),
             make(1, 1).after(0, 1).entry(1, 10),
             make(2, 3).after(1, 1).writer("b"),
             make(3, 3).after(2, 3).entry(1, 10).releases(&[(1, u64::MAX)]),
         ]);
-        store.modified = [0, 1, 2].map(|sequence| (key(sequence), (20 - age) * DAY)).into();
-        store.modified.insert(key(3), 20 * DAY);
-        // The opening's own claim is as new.
-        store.modified.insert(key(4), 20 * DAY);
-        let run = open(store);
-        let catalog = &run.opened().catalog;
-        let mut garbage = Vec::new();
-        let mut from = ObjectSeq::ZERO;
-        while let Some(next) = catalog.next_garbage(from..ObjectSeq(100)) {
-            garbage.push(next.0);
-            from = next.next();
-        }
-        // Its own start object, at 5, is the newest of all.
-        let expected = if kept { vec![1, 3] } else { vec![0, 1, 2, 3] };
-        assert_eq!(garbage, expected, "{age} days");
-    }
+        // At 4 the opening puts its own claim, and its start object at 5.
+        store.modified = (0..).map(key).zip(days_ago.map(|days| (100 - days) * DAY)).collect();
+        garbage(&open(store))
+    };
+    assert_eq!(kept_start([8, 8, 8, 8, 0]), [0, 1, 2, 3]);
+    assert_eq!(kept_start([90, 80, 6, 6, 0]), [0, 1, 3], "3 came above 2 but 6 days ago");
+    assert_eq!(kept_start([90, 6, 6, 6, 0]), [1, 3], "1 came above 0 but 6 days ago");
+    assert_eq!(kept_start([6, 8, 8, 8, 0]), [0, 1, 2, 3], "their own ages say nothing");
 }
 
 #[test]
-fn the_own_start_object_is_kept_unless_nothing_is() {
-    for (retention, kept) in [(Duration::from_millis(1), true), (Duration::ZERO, false)] {
-        let options = Options { fence_retention: retention, ..Options::default() };
-        let run = open_with(options, Store::default());
-        let garbage = run.opened().catalog.next_garbage(ObjectSeq::ZERO..ObjectSeq(9));
-        assert_eq!(garbage, (!kept).then_some(ObjectSeq(0)));
-    }
+fn the_start_object_that_is_the_recovered_tip_and_the_own_one_are_kept() {
+    let store = || {
+        let mut store = Store::of([make(0, 1).writer("a")]);
+        store.modified = [(key(0), 0), (key(1), u64::MAX)].into();
+        store
+    };
+    assert_eq!(garbage(&open(store())), [0; 0]);
+    assert_eq!(garbage(&open_keeping_nothing(Options::default(), store())), [0, 2]);
 }
 
 /// Batch 2 of region 7 was rolled back; 3 came after it.

@@ -73,6 +73,7 @@ enum Called {
 
 struct World {
     options: Options,
+    open: fn(Options, Store) -> Run,
     writer: Writer<u32>,
     now: Time,
     store: Store,
@@ -86,10 +87,11 @@ struct World {
 }
 
 impl World {
-    fn new(options: Options) -> World {
-        let run = open_with(options.clone(), Store::default());
+    fn new(options: Options, open: fn(Options, Store) -> Run) -> World {
+        let run = open(options.clone(), Store::default());
         World {
             options,
+            open,
             writer: Writer::new(Time::ZERO, run.opened().clone()),
             now: Time::ZERO,
             store: run.store,
@@ -348,7 +350,7 @@ impl World {
             }
         }
         self.objects.clear();
-        let mut run = open_with(self.options.clone(), core::mem::take(&mut self.store));
+        let mut run = (self.open)(self.options.clone(), core::mem::take(&mut self.store));
         self.writer = Writer::new(self.now, run.opened().clone());
         self.store = core::mem::take(&mut run.store);
         self.largest_put = self.writer.stats().epoch;
@@ -387,9 +389,7 @@ impl World {
 fn options() -> impl Strategy<Value = Options> {
     let retry_for = prop_oneof![Just(0u64), Just(300)];
     let pipelines = (1..4u32, 1..3u32);
-    let flags = prop::array::uniform2(prop::bool::ANY);
-    (retry_for, pipelines, flags).prop_map(|(retry_for, (creates, deletes), [keeps, enqueued])| {
-        let retention = if keeps { 7 * 24 * 3600 } else { 0 };
+    (retry_for, pipelines, prop::bool::ANY).prop_map(|(retry_for, (creates, deletes), enqueued)| {
         Options {
             ack_mode: if enqueued { AckMode::Enqueued } else { AckMode::Durable },
             retry_for: Duration::from_millis(retry_for),
@@ -397,7 +397,6 @@ fn options() -> impl Strategy<Value = Options> {
             max_unpersisted_age: Duration::from_secs(1_000_000),
             max_in_flight: creates,
             max_deletes_in_flight: deletes,
-            fence_retention: Duration::from_secs(retention),
             ..at_once()
         }
     })
@@ -409,10 +408,10 @@ proptest! {
     #[test]
     fn what_is_acknowledged_is_there_and_what_is_released_is_not(
         options in options(),
+        keeps in prop::bool::ANY,
         steps in prop::collection::vec(step(), 1..80),
     ) {
-        let keeps = !options.fence_retention.is_zero();
-        let mut world = World::new(options);
+        let mut world = World::new(options, if keeps { open_with } else { open_keeping_nothing });
         for step in &steps {
             world.step(step);
         }

@@ -12,27 +12,28 @@ pub(super) struct Session {
     pub(super) now: Time,
     /// What was deleted, in order.
     pub(super) deleted: Vec<u64>,
+    open: fn(Options, Store) -> Run,
 }
 
 pub(super) fn at_once() -> Options {
-    Options {
-        linger: Duration::ZERO,
-        flush_interval: Duration::ZERO,
-        fence_retention: Duration::ZERO,
-        ..Options::default()
-    }
+    Options { linger: Duration::ZERO, flush_interval: Duration::ZERO, ..Options::default() }
 }
 
 impl Session {
+    /// Nothing is left standing for older writers, so that all that is not needed goes.
     pub(super) fn open(store: Store) -> Session {
-        Session::open_with(at_once(), store)
+        Session::open_by(open_keeping_nothing, at_once(), store)
     }
 
     pub(super) fn open_with(options: Options, store: Store) -> Session {
-        let run = open_with(options, store);
-        let writer = Writer::new(Time::ZERO, run.opened().clone());
-        let mut session =
-            Session { writer, store: run.store, now: Time::ZERO, deleted: Vec::new() };
+        Session::open_by(open_with, options, store)
+    }
+
+    fn open_by(open: fn(Options, Store) -> Run, options: Options, store: Store) -> Session {
+        let run = open(options, store);
+        let (now, deleted) = (Time::ZERO, Vec::new());
+        let writer = Writer::new(now, run.opened().clone());
+        let mut session = Session { writer, store: run.store, now, deleted, open };
         session.drain();
         session
     }
@@ -40,7 +41,7 @@ impl Session {
     /// The process ends, and another opens what is there.
     pub(super) fn crash(self) -> Session {
         let options = self.writer.options().clone();
-        Session::open_with(options, self.store)
+        Session::open_by(self.open, options, self.store)
     }
 
     /// Whether the call was acknowledged.

@@ -330,6 +330,13 @@ pub(super) fn open_with(options: Options, store: Store) -> Run {
     run(options, store, Order::OldestFirst)
 }
 
+/// An opening that leaves nothing standing for others: rule 5 of section 12 is not looked at.
+pub(super) fn open_keeping_nothing(options: Options, store: Store) -> Run {
+    let mut opening = Opening::new(BEGAN, prefix(), options, identity()).unwrap();
+    opening.rules.keep_what_stands = false;
+    drive(opening, store, Order::OldestFirst)
+}
+
 pub(super) fn run(options: Options, store: Store, order: Order) -> Run {
     drive(Opening::new(BEGAN, prefix(), options, identity()).unwrap(), store, order)
 }

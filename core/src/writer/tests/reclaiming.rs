@@ -167,13 +167,13 @@ fn an_answer_that_nobody_waits_for_deletes_nothing() {
 }
 
 /// What an opening found outside history, below the boundary of its start object.
-fn found(kind: UnindexedKind, age_hours: u64, retention_hours: u64) -> Vec<String> {
+fn found(kind: UnindexedKind, age_hours: Option<u64>) -> Vec<String> {
     let hours = |hours: u64| Duration::from_secs(3600 * hours);
     let mut recovered =
-        recovered(Options { fence_retention: hours(retention_hours), ..at_once() }, START.next());
+        recovered(Options { fence_retention: hours(168), ..at_once() }, START.next());
     recovered.durable_boundary = START;
     let link = Link { sequence: ObjectSeq(3), epoch: Epoch(4) };
-    recovered.catalog.add_unindexed(Unindexed { link, kind, age: hours(age_hours) });
+    recovered.catalog.add_unindexed(Unindexed { link, kind, age: age_hours.map(hours) });
     let mut log = Log::from(recovered);
     let said = log.handle(Event::Tick);
     if let [_] = said[..] {
@@ -188,16 +188,16 @@ fn found(kind: UnindexedKind, age_hours: u64, retention_hours: u64) -> Vec<Strin
 #[test]
 fn what_stands_in_the_way_of_older_writers_is_kept_until_it_is_old() {
     for kind in [UnindexedKind::Claim, UnindexedKind::Start, UnindexedKind::Other] {
-        assert_eq!(found(kind, 0, 168), [""; 0], "{kind:?}");
-        assert_eq!(found(kind, 167, 168), [""; 0], "{kind:?}");
-        assert_eq!(found(kind, 169, 168), ["delete 3"], "{kind:?}");
-        assert_eq!(found(kind, 0, 0), ["delete 3"], "{kind:?} without retention");
+        assert_eq!(found(kind, Some(0)), [""; 0], "{kind:?}");
+        assert_eq!(found(kind, Some(167)), [""; 0], "{kind:?}");
+        assert_eq!(found(kind, Some(168)), ["delete 3"], "{kind:?}");
+        assert_eq!(found(kind, None), [""; 0], "{kind:?} above the recovered tip");
     }
 }
 
 #[test]
 fn history_that_an_earlier_collection_did_not_get_to_is_deleted_at_once() {
-    assert_eq!(found(UnindexedKind::Passed, 0, 168), ["delete 3"]);
+    assert_eq!(found(UnindexedKind::Passed, Some(0)), ["delete 3"]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_is_outside_history_goes_when_the_durable_boundary_has_passed_it() {
     let mut recovered = with_history(at_once(), &[(1, &[1]), (3, &[2]), (4, &[3])]);
     assert_eq!(recovered.durable_boundary, ObjectSeq(1));
     let link = Link { sequence: ObjectSeq(2), epoch: Epoch(1) };
-    let (kind, age) = (UnindexedKind::Other, Duration::from_secs(8 * 24 * 3600));
+    let (kind, age) = (UnindexedKind::Other, Some(Duration::from_secs(8 * 24 * 3600)));
     recovered.catalog.add_unindexed(Unindexed { link, kind, age });
     let mut log = Log::from(recovered);
     assert_eq!(log.handle(Event::Tick), [""; 0]);
@@ -226,7 +226,7 @@ fn the_own_start_object_stays() {
 
 #[test]
 fn a_start_object_that_is_not_kept_goes() {
-    // An opening keeps none where the retention is zero.
+    // No opening leaves its own so.
     let mut recovered = recovered(at_once(), START.next());
     recovered.catalog = Catalog::new(ObjectSeq::ZERO);
     recovered.catalog.index(recovered.start, 200, &[]).unwrap();

@@ -225,7 +225,7 @@ impl Journal {
                 self.index.boundary
             );
             let header = store.get(key).and_then(|bytes| Header::decode(bytes).ok());
-            let (Some(header), Some(modified)) = (header, store.modified(key)) else { continue };
+            let Some(header) = header else { continue };
             let link = header.link();
             let claims = link.epoch == Epoch::claimed_at(sequence);
             // It deletes what it may have left behind itself without a look.
@@ -235,12 +235,20 @@ impl Journal {
             }
             let of_others = link.epoch != state.start.epoch && !self.index.history.contains(&link);
             if (claims || of_others) && !late.contains(key) {
-                // It was no older than this to the opening, which knows only what it listed.
-                let age = state.opened_at.since(modified) + Duration::from_millis(1);
-                ensure!(
-                    age >= state.fence_retention,
-                    "{link} stands in the way of older writers, and is to be deleted after {age:?}"
-                );
+                let above = self.index.history_between(sequence, state.start.sequence).next();
+                let above = above.ok_or_else(|| {
+                    Violation(format!("{link} stands above the recovered tip, and is to be deleted"))
+                })?;
+                // It was no older than this to the opening, which knows only what it listed. What is
+                // gone has no age any more.
+                if let Some(modified) = store.modified(&key_of(key, above.sequence)?) {
+                    let age = state.opened_at.since(modified) + Duration::from_millis(1);
+                    ensure!(
+                        age >= state.fence_retention,
+                        "{link} stands in the way of older writers, and is to be deleted {age:?} \
+                         after {above} came above it"
+                    );
+                }
                 self.tally.count(Reached::FenceDeleted);
             }
         }
