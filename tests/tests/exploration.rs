@@ -317,15 +317,6 @@ fn a_listing_in_any_order_is_not_enough() {
     nothing_is_lost(&in_pages);
 }
 
-/// Rule 5 counts on `fence_retention`: a writer that was paused for longer is not fenced.
-#[test]
-fn without_retention_a_paused_writer_is_not_fenced() {
-    let retention = Duration::ZERO;
-    let configuration = Configuration { fence_retention: retention, ..COLLECTION_BY_THE_NEWER };
-    let violation = configuration.explore().violation.expect("the retention is needed");
-    assert!(violation.transcript.contains("a1 is acknowledged, a lone opening finds: b1"));
-}
-
 /// A claim, or a late create, may take the key of an object that a collection deleted between a
 /// listing and its reads. It has not the size that was listed, so what is read of it does not
 /// verify; an opening lists again before it takes that for damage.
