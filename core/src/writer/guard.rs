@@ -222,7 +222,11 @@ impl<W> Writer<W> {
             let stamp = (size, modified_millis);
             if sequence == link.sequence {
                 shows_own = size == own;
-            } else if Some(sequence) > last && !self.above.is_known(sequence, stamp) {
+                continue;
+            }
+            // What follows in the pipeline is our own, too.
+            let known = self.above.is_known(sequence, stamp) || self.pipeline.has_created(sequence);
+            if Some(sequence) > last && !known {
                 to_do.push_back((sequence, stamp));
             }
         }

@@ -245,6 +245,14 @@ impl<W> Pipeline<W> {
         }
     }
 
+    /// Whether a batch that waits to be indexed is durable under this sequence.
+    pub(super) fn has_created(&self, sequence: ObjectSeq) -> bool {
+        let is_it = |batch: &SealedBatch<W>| {
+            batch.link.sequence == sequence && matches!(batch.create, Create::Created(_))
+        };
+        self.batches.iter().any(is_it)
+    }
+
     /// Begins to guard a batch. It keeps its slot, or takes one again: the one of the batch whose
     /// answer made it the next to be indexed, which is free since then.
     pub(super) fn guard(&mut self, link: Link, id: RequestId, listing: Box<GuardListing>) {

@@ -84,7 +84,7 @@ pub(crate) struct LogOptions {
     /// Check at the opening that the store honours conditional creates
     #[arg(long, value_name = "BOOL", default_value = "true", action = ArgAction::Set)]
     verify_store: bool,
-    /// How long what stands in the way of older writers is kept
+    /// How long what stands in the way of older writers is kept; 1 minute at least
     #[arg(long, value_name = "TIME", default_value = "7days", value_parser = humantime::parse_duration)]
     fence_retention: Duration,
     /// Shown by inspection and to a writer that loses the log [default: host and process id]

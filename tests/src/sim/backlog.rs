@@ -189,7 +189,7 @@ impl Backlog {
             stop_deadline: ms(pick(&[0, 300, 10_000])),
             request_timeout: ms(pick(&[50, 1000])),
             reclaim_interval: ms(pick(&[0, 1000])),
-            fence_retention: ms(pick(&[0, 7 * 86_400_000])),
+            fence_retention: ms(pick(&[60_000, 7 * 86_400_000])),
             max_queued_bytes: pick(&[1, 500, 2000, 256 << 20]),
             ..Options::default()
         }

@@ -236,7 +236,7 @@ fn random_options(rng: &mut Rng) -> Options {
         verify_store: rng.below(4) > 0,
         max_deletes_in_flight: *rng.pick(&[1, 4]),
         reclaim_interval: ms(*rng.pick(&[0, 1_000, 60_000])),
-        fence_retention: ms(*rng.pick(&[0, 0, 1_000, 60_000, 7 * 86_400_000])),
+        fence_retention: ms(*rng.pick(&[60_000, 60_000, 120_000, 7 * 86_400_000])),
         ..Options::default()
     }
 }

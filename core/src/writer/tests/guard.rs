@@ -1,4 +1,4 @@
-//! The guard after a skip: DESIGN.md section 12, rule 4.
+//! The guard after a skip and after silence: DESIGN.md section 12, rules 4 and 7.
 
 use super::*;
 use StoreErrorKind::{Exists, NotFound, Refused, TimedOut, Transient};
@@ -319,4 +319,118 @@ fn a_guard_that_meets_what_is_no_object_says_what_it_met() {
     });
     let error = error.expect("the append failed");
     assert!(error.contains("00009.wal") && error.contains("found 5"), "{error}");
+}
+
+/// Section 12, rule 7: half a minute, with a retention of one.
+const SILENCE: u64 = 30_000;
+
+/// Without the warnings that creates are slow.
+fn but_slow(said: Vec<String>) -> Vec<String> {
+    said.into_iter().filter(|line| !line.contains(" slow for ")).collect()
+}
+
+fn silent() -> Options {
+    Options { fence_retention: Duration::from_secs(60), ..at_once() }
+}
+
+#[test]
+fn a_batch_that_is_answered_long_after_the_last_one_was_put_is_guarded() {
+    let mut log = Log::new(silent());
+    // At first it is the start object that counts, which was put at 0.
+    log.now = Time::from_millis(SILENCE);
+    log.append(1, "a");
+    assert_eq!(log.created(6), ["ack 1: 6/1"], "half of it, and no more");
+    log.now = Time::from_millis(2 * SILENCE + 1);
+    log.append(1, "b");
+    assert_eq!(log.created(7), ["list after 6.wal"]);
+    assert_eq!(log.lists(&[7]), ["ack 2: 7/1"]);
+    log.append(1, "c");
+    assert_eq!(log.created(8), ["ack 3: 8/1"], "7 was put just now");
+}
+
+#[test]
+fn the_guard_after_silence_meets_the_history_that_came_meanwhile() {
+    let theirs = start_object(9, "other");
+    let mut log = Log::new(silent());
+    log.now = Time::from_millis(SILENCE + 1);
+    log.append(1, "a");
+    assert_eq!(log.created(6), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[6, 9]), ["read back 9"]);
+    log.finds(9, &theirs);
+    assert_eq!(log.fetched(9, theirs), ["fail [1]: Fenced by 10 other, Unknown"]);
+}
+
+/// What counts is when the create was answered, however early it was put, and when the last indexed one
+/// was put first, however late it was answered.
+#[test]
+fn time_counts_from_the_first_put_to_the_answer() {
+    let mut log = Log::new(silent());
+    assert_eq!(log.append(1, "a"), ["put 6"]);
+    assert_eq!(log.append(1, "b"), ["put 7"]);
+    log.now = Time::from_millis(SILENCE);
+    assert_eq!(but_slow(log.created(6)), ["ack 1: 6/1"]);
+    log.now = Time::from_millis(SILENCE + 1);
+    assert_eq!(but_slow(log.created(7)), ["list after 6.wal"]);
+    assert_eq!(log.lists(&[7]), ["ack 2: 7/1"]);
+}
+
+#[test]
+fn a_put_that_is_repeated_counts_from_the_first() {
+    let mut log = Log::new(Options { retry_for: Duration::from_secs(3600), ..silent() });
+    log.append(1, "a");
+    log.fails(6, TimedOut);
+    log.fails(6, NotFound);
+    assert_eq!(but_slow(log.tick_at(20_000)), ["put 6"]);
+    assert_eq!(but_slow(log.created(6)), ["ack 1: 6/1"]);
+    log.now = Time::from_millis(SILENCE + 1);
+    log.append(1, "b");
+    assert_eq!(log.created(7), ["list after 6.wal"]);
+}
+
+/// Of batches that are put at once after a silence the first alone is guarded, in whatever order they
+/// are answered; what is behind it waits, created or not, and no more are started.
+#[test]
+fn of_many_batches_after_a_silence_the_first_is_guarded() {
+    let mut log = Log::new(Options { max_in_flight: 3, ..silent() });
+    log.now = Time::from_millis(SILENCE + 1);
+    for at in 6..=8 {
+        assert_eq!(log.append(1, "a"), [format!("put {at}")]);
+    }
+    assert_eq!(log.append(1, "d"), [""; 0]);
+    assert_eq!(log.created(7), ["put 9"], "nothing is known to be guarded yet");
+    assert_eq!(log.created(6), ["list after 5.wal"]);
+    assert_eq!(log.append(1, "e"), [""; 0]);
+    assert_eq!(log.created(8), [""; 0], "no more are started");
+    let said = log.lists(&[6, 7, 8]);
+    assert_eq!(said, ["ack 1: 6/1", "ack 2: 7/1", "ack 3: 8/1", "put 10"]);
+    // One that was answered long after the one before it was put is guarded when its turn comes.
+    log.now = Time::from_millis(3 * SILENCE);
+    assert_eq!(but_slow(log.created(10)), [""; 0]);
+    assert_eq!(log.created(9), ["list after 8.wal"]);
+    assert_eq!(log.lists(&[9, 10]), ["ack 4: 9/1", "list after 9.wal"]);
+    assert_eq!(log.stats().in_flight_creates, 1);
+    assert_eq!(log.lists(&[10]), ["ack 5: 10/1"]);
+    assert_eq!(log.stats().in_flight_creates, 0);
+}
+
+#[test]
+fn a_guard_after_silence_that_fails_for_too_long_takes_what_is_behind_it_along() {
+    let mut log = Log::new(Options { retry_for: Duration::ZERO, ..silent() });
+    log.now = Time::from_millis(SILENCE + 1);
+    log.append(1, "a");
+    log.append(1, "b");
+    log.created(7);
+    assert_eq!(log.created(6), ["list after 5.wal"]);
+    let said = log.listing_fails(TimedOut);
+    assert_eq!(said, ["fail [1, 2]: Store listing Transient, Unknown"]);
+    log.append(1, "c");
+    assert_eq!(log.created(8), ["list after 5.wal"]);
+}
+
+#[test]
+fn without_an_end_of_the_retention_no_silence_is_too_long() {
+    let mut log = Log::new(Options { fence_retention: Duration::MAX, ..at_once() });
+    log.now = Time::from_millis(u64::MAX / 2_000_000);
+    log.append(1, "a");
+    assert_eq!(log.created(6), ["ack 1: 6/1"]);
 }

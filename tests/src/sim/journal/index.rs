@@ -88,6 +88,17 @@ impl Index {
         self.history.insert(link);
         self.objects.insert(link.sequence, Indexed { link, regions, records });
     }
+
+    /// What is part of history above one sequence and below another.
+    fn history_between(
+        &self,
+        above: ObjectSeq,
+        below: ObjectSeq,
+    ) -> impl DoubleEndedIterator<Item = Link> {
+        let from = |sequence| Link { sequence, epoch: Epoch(0) };
+        let start = from(above.next());
+        self.history.range(start..from(below).max(start)).copied()
+    }
 }
 
 impl Journal {
@@ -225,7 +236,7 @@ impl Journal {
                 self.index.boundary
             );
             let header = store.get(key).and_then(|bytes| Header::decode(bytes).ok());
-            let (Some(header), Some(modified)) = (header, store.modified(key)) else { continue };
+            let Some(header) = header else { continue };
             let link = header.link();
             let claims = link.epoch == Epoch::claimed_at(sequence);
             // It deletes what it may have left behind itself without a look.
@@ -233,18 +244,40 @@ impl Journal {
             if self.sent.contains_key(&ours) && !state.conflicts.contains(key) {
                 continue;
             }
-            let of_others = link.epoch != state.start.epoch && !self.index.history.contains(&link);
+            let of_others = link.epoch != state.start.epoch && !self.led_to(state.start, link);
             if (claims || of_others) && !late.contains(key) {
-                // It was no older than this to the opening, which knows only what it listed.
-                let age = state.opened_at.since(modified) + Duration::from_millis(1);
+                let above = self.index.history_between(sequence, state.start.sequence);
+                let above: Vec<Link> = above.collect();
                 ensure!(
-                    age >= state.fence_retention,
-                    "{link} stands in the way of older writers, and is to be deleted after {age:?}"
+                    !above.is_empty(),
+                    "{link} stands above the recovered tip, and is to be deleted"
+                );
+                // What stands above it in history was no older than this to the opening, which knows
+                // only what it listed. Of what is gone, or came back late, nobody knows.
+                let is_old = |above: &Link| {
+                    modified(store, *above).is_none_or(|modified| {
+                        let age = state.opened_at.since(modified) + Duration::from_millis(1);
+                        age >= state.fence_retention
+                    })
+                };
+                ensure!(
+                    above.iter().any(is_old),
+                    "{link} stands in the way of older writers, and is to be deleted while all \
+                     above it is young"
                 );
                 self.tally.count(Reached::FenceDeleted);
             }
         }
         Ok(())
+    }
+
+    /// Whether a link that is or leads back from one object is to another: what an opening recovered
+    /// that died before it told anybody is history, too.
+    fn led_to(&self, from: Link, to: Link) -> bool {
+        let before = |link: &Link| self.index.seen.get(link).and_then(|header| header.predecessor);
+        let down = |link: &Link| before(link).filter(|before| before.sequence < link.sequence);
+        self.index.history.contains(&to)
+            || std::iter::successors(Some(from), down).any(|link| link == to)
     }
 
     /// A delete was answered.
@@ -321,6 +354,23 @@ impl Journal {
         let waits = self.index.objects.range(self.index.boundary..live.max(self.index.boundary));
         let waits = waits.map(|(_, object)| object).find(|object| !object.regions.is_empty());
         ensure!(waits.is_none(), "{waits:?} is obsolete, and no object says so");
+        // Below a tip that was old when it was recovered, nothing stands in anybody's way.
+        let start = state.start.sequence;
+        let history: Vec<Link> = self.index.history_between(ObjectSeq::ZERO, start).collect();
+        let listed = store.objects().filter(|(key, _)| !late.contains(*key));
+        let listed = listed.filter(|(key, _)| sequence_of(key).is_ok_and(|at| at < start));
+        let newest = listed.filter_map(|(key, _)| store.modified(key)).max();
+        let is_old = |link: &Link| match (modified(store, *link), newest) {
+            (Some(modified), Some(newest)) => {
+                newest.since(modified) > state.fence_retention + Duration::from_millis(1)
+            }
+            _ => false,
+        };
+        let tip = history.last().filter(|tip| is_old(tip)).map(|tip| tip.sequence);
+        let is_there = |link: &&Link| modified(store, **link).is_some();
+        let young = history.iter().filter(is_there).rfind(|link| !is_old(link));
+        // What came back late is young, and may be history to the opening.
+        let old = young.map_or(ObjectSeq::ZERO, |link| link.sequence)..tip.unwrap_or_default();
         for (key, bytes) in store.objects() {
             let sequence = sequence_of(key)?;
             if sequence >= self.index.boundary || late.contains(key) {
@@ -329,7 +379,7 @@ impl Journal {
             let Ok(header) = Header::decode(bytes) else { continue };
             let link = header.link();
             let was_there = store.modified(key).is_some_and(|at| at <= state.opened_at);
-            let all = state.fence_retention.is_zero() && was_there;
+            let all = was_there && old.contains(&sequence);
             let claims = link.epoch == Epoch::claimed_at(sequence);
             let indexed = self.index.objects.contains_key(&sequence);
             let known = (indexed || link.epoch == state.start.epoch) && !claims;
@@ -338,10 +388,21 @@ impl Journal {
         Ok(())
     }
 
-    /// All regions were released, and everything has run out: nothing with entries is left.
-    pub(in crate::sim) fn is_empty(&self, store: &ModelStore) -> Checked {
+    /// All regions were released, and everything has run out: nothing with entries is left, and what
+    /// this instance claimed.
+    pub(in crate::sim) fn is_empty(&self, instance: usize, store: &ModelStore) -> Checked {
+        let start = of(&self.instances, instance)?.start.sequence;
+        let tip = self.index.history_between(ObjectSeq::ZERO, start).next_back();
+        let tip = tip.map_or(ObjectSeq::ZERO, |tip| tip.sequence);
         for (key, bytes) in store.objects() {
             let link = Header::decode(bytes).map(|header| header.link());
+            let claims = |link: &Link| {
+                link.epoch == Epoch::claimed_at(link.sequence)
+                    && (tip..=start).contains(&link.sequence)
+            };
+            if link.as_ref().is_ok_and(claims) {
+                continue;
+            }
             let sent = link.ok().and_then(|link| self.sent.get(&link));
             ensure!(
                 sequence_of(key)? >= self.index.boundary
@@ -410,6 +471,13 @@ impl super::SentObject {
 fn standing(store: &ModelStore) -> BTreeMap<ObjectSeq, Header> {
     let headers = store.objects().filter_map(|(_, bytes)| Header::decode(bytes).ok());
     headers.map(|header| (header.sequence, header)).collect()
+}
+
+/// When an object was written, if it is there.
+fn modified(store: &ModelStore, link: Link) -> Option<Time> {
+    let (key, bytes) = store.objects().find(|(key, _)| is_key_of(key, link))?;
+    let is_it = Header::decode(bytes).is_ok_and(|header| header.link() == link);
+    store.modified(key).filter(|_| is_it)
 }
 
 fn sequence_of(key: &Key) -> Checked<ObjectSeq> {

@@ -1,5 +1,6 @@
 //! What machines want of the world; all of it is checked on its way.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -124,14 +125,18 @@ impl World {
         let instance = &self.instances[who];
         let Machine::Writer(writer) = &instance.machine else { return Ok(()) };
         writer.check();
-        let creates = instance.requests.iter().filter(|request| match &request.effect {
-            StorageEffect::PutObject { .. } => true,
-            StorageEffect::ReadBack { key, .. } => self.journal.is_creating(who, key),
+        // A guard may look at a key while its create is under way: that is one.
+        let creates = instance.requests.iter().filter_map(|request| match &request.effect {
+            StorageEffect::PutObject { key, .. } => Some(key),
+            StorageEffect::ReadBack { key, .. } => {
+                self.journal.is_creating(who, key).then_some(key)
+            }
             StorageEffect::List { .. }
             | StorageEffect::FetchRange { .. }
-            | StorageEffect::DeleteObjects { .. } => false,
+            | StorageEffect::DeleteObjects { .. } => None,
         });
-        self.journal.after_event(who, &writer.stats(), creates.count())?;
+        let creates = creates.collect::<BTreeSet<_>>().len();
+        self.journal.after_event(who, &writer.stats(), creates)?;
         for region in REGIONS {
             let (durable, latest) = (writer.durable(region), writer.latest(region));
             let expected = self.journal.durable(region);
