@@ -25,6 +25,7 @@
 //! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
 
 mod check;
+mod clock;
 mod effect;
 mod error;
 mod figures;
@@ -36,6 +37,7 @@ mod open;
 mod quarantine;
 
 pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
+pub use clock::Suspended;
 pub use effect::{carry_out, keys_per_delete};
 pub use error::{ClientFailure, store_error};
 pub use figures::Figures;
