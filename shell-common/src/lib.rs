@@ -36,7 +36,7 @@ mod notice;
 mod open;
 mod quarantine;
 
-pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
+pub use check::{Checked, Demand, MANY, RACING, StoreCheck, check_store, clear};
 pub use clock::Suspended;
 pub use effect::{carry_out, keys_per_delete};
 pub use error::{ClientFailure, store_error};

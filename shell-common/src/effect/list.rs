@@ -31,7 +31,8 @@ pub(super) async fn list<T: Future<Output = ()>>(
         }
         _ => store.list(Some(&prefix)),
     };
-    let is_wanted = |key: &str| after.is_none_or(|after| key > after);
+    let begins = after.filter(|_| order == Order::DirectoryBucket);
+    let is_wanted = |key: &str| begins.is_none_or(|after| key > after);
     let (mut found, mut repeats) = (Vec::new(), Repeats::default());
     let mut time_limit = pin!(limit());
     let mut goes_on = false;
