@@ -204,7 +204,9 @@ mod tests {
     #[test]
     fn where_no_thread_can_be_started_the_work_is_done_in_fewer() {
         let done = AtomicUsize::new(0);
-        let work = || drop(done.fetch_add(1, Ordering::Relaxed));
+        let work = || {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
         at_once(4, thread::Builder::new, &work);
         assert_eq!(done.swap(0, Ordering::Relaxed), 4);
         // No system has room for such a stack.
