@@ -12,6 +12,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use sealog_core::Time;
-use sealog_shell::Runtime;
+use sealog_shell::{Runtime, Suspended};
 use tokio::sync::{mpsc, oneshot};
 
 /// Starts a thread for a life, and for what the life spawns. It ends with the life, and drops
@@ -35,7 +36,7 @@ where
 {
     let thread = move || {
         let (spawned, spawning) = mpsc::unbounded_channel();
-        let executor = Executor { origin: Instant::now(), spawned };
+        let executor = Executor::new(spawned);
         // Boxed before the executor has it, which hands it on by value a dozen times: a build
         // without optimization keeps each on the stack, and that of a thread is small.
         task::block_on(run(life(executor).boxed(), spawning));
@@ -66,7 +67,18 @@ async fn run(life: BoxFuture<'static, ()>, mut spawning: mpsc::UnboundedReceiver
 #[derive(Clone)]
 pub(crate) struct Executor {
     origin: Instant,
+    suspended: Arc<Suspended>,
     spawned: mpsc::UnboundedSender<Job>,
+}
+
+impl Executor {
+    fn new(spawned: mpsc::UnboundedSender<Job>) -> Executor {
+        Executor { origin: Instant::now(), suspended: Arc::new(Suspended::new()), spawned }
+    }
+
+    fn passed(&self) -> Duration {
+        self.origin.elapsed() + self.suspended.so_far()
+    }
 }
 
 impl Runtime for Executor {
@@ -74,11 +86,11 @@ impl Runtime for Executor {
     type Task<T: Send + 'static> = Task<T>;
 
     fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        Time::from_nanos(u64::try_from(self.passed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn sleep_until(&self, time: Time) -> Self::Sleep {
-        let left = Duration::from_nanos(time.as_nanos()).saturating_sub(self.origin.elapsed());
+        let left = Duration::from_nanos(time.as_nanos()).saturating_sub(self.passed());
         task::sleep(left).boxed()
     }
 

@@ -100,6 +100,6 @@ pub use sealog_core::{
     AckMode, DecodeError, EntryId, Epoch, Error, Key, Link, ObjectSeq, OnCorruptedSegment, Options,
     Outcome, Part, Prefix, RegionId, StoreError, StoreErrorKind, WriteError,
 };
-pub use sealog_shell::{Checked, Demand, ReadItem, ReplayItem, StoreCheck};
+pub use sealog_shell::{Checked, Demand, MANY, ReadItem, ReplayItem, StoreCheck};
 pub use submitted::{Submitted, SubmittedBatch};
 pub use wal::Wal;

@@ -95,8 +95,10 @@ pub fn survey(
 /// are deleted in the end, whatever came of it. That all holds here and now is no proof that it
 /// always does.
 ///
-/// Each request may take as long as `time_limit`. Costs some 170 creates, and 30 each of listings,
-/// reads and deletes; more deletes if one request deletes one key.
+/// Each request may take as long as `time_limit`. `keys` is the number of keys of which a listing is to
+/// show all ([`MANY`](crate::MANY), which is more than a page has, unless fewer are to do; none with
+/// 0). Costs some 170 creates and one for each of these, and 30 each of listings, reads and deletes;
+/// more deletes if one request deletes one key.
 ///
 /// # Errors
 ///
@@ -107,10 +109,11 @@ pub fn check_store(
     store: Arc<dyn ObjectStore>,
     scratch: &str,
     time_limit: Duration,
+    keys: u64,
 ) -> Result<StoreCheck, Error> {
     let prefix = Prefix::new(scratch)?;
     start(scratch, move |executor| async move {
-        Ok((sealog_shell::check_store(executor, store, prefix, time_limit).await?, ready(())))
+        Ok((sealog_shell::check_store(executor, store, prefix, time_limit, keys).await?, ready(())))
     })
 }
 

@@ -1,5 +1,7 @@
 //! Finding out whether a log may live in a store, by asking of it what a log does.
 
+mod many;
+
 use std::fmt;
 use std::ops::Range;
 use std::pin::pin;
@@ -27,6 +29,8 @@ const STEPS: u64 = 8;
 const SMALL: usize = 1 << 10;
 /// More than an opening reads of an object at once, and no round number.
 const LARGE: usize = (300 << 10) + 17;
+/// Of how many keys a listing is to show all: more than the 1,000 that a page of most stores has.
+pub const MANY: u64 = 1100;
 /// How many deletes share a time limit: few enough for stores that delete one key per request.
 const KEYS_PER_DELETE: usize = 100;
 
@@ -46,16 +50,20 @@ pub enum Demand {
     Delete,
     /// A listing shows nothing that was deleted before it began, and all the rest.
     ListDeleted,
+    /// Listings show all of many keys, more than one page has. In which order, and from where on, is a
+    /// remark: a log can do without.
+    ListMany,
 }
 
 impl Demand {
-    const ALL: [Demand; 6] = [
+    const ALL: [Demand; 7] = [
         Demand::CreateOnce,
         Demand::CreateRace,
         Demand::ListCreated,
         Demand::ReadRange,
         Demand::Delete,
         Demand::ListDeleted,
+        Demand::ListMany,
     ];
 }
 
@@ -68,6 +76,7 @@ impl fmt::Display for Demand {
             Demand::ReadRange => "range read",
             Demand::Delete => "delete",
             Demand::ListDeleted => "listing after delete",
+            Demand::ListMany => "listing of many",
         })
     }
 }
@@ -82,6 +91,8 @@ pub struct Checked {
     pub latencies: Vec<Duration>,
     /// How the store broke it; empty if it did not.
     pub problems: Vec<String>,
+    /// What else was seen that a log can live with, and what follows from it.
+    pub remarks: Vec<String>,
 }
 
 /// What came of a check of a store.
@@ -103,8 +114,9 @@ impl StoreCheck {
 /// stored, and deletes them in the end, whatever came of it. That a demand held here and now is no
 /// proof that it always does; that one did not hold is proof enough.
 ///
-/// Each request may take as long as `time_limit`. Costs some 170 creates, and 30 each of listings,
-/// reads and deletes; more deletes if one request deletes one key. Dropping the future leaves objects
+/// Each request may take as long as `time_limit`. `keys` is the number of keys of which a listing is to
+/// show all ([`MANY`], unless fewer are to do). Costs some 170 creates and one for each of these, and 30
+/// each of listings, reads and deletes; more deletes if one request deletes one key. Dropping the future leaves objects
 /// under `scratch`, and so do a delete that fails in the end, and a create that failed and lands
 /// later.
 ///
@@ -117,8 +129,9 @@ pub async fn check_store<R: Runtime>(
     store: Arc<dyn ObjectStore>,
     scratch: Prefix,
     time_limit: Duration,
+    keys: u64,
 ) -> Result<StoreCheck, Error> {
-    let mut check = Check { runtime, store, scratch, time_limit, made: Vec::new() };
+    let mut check = Check { runtime, store, scratch, time_limit, keys, made: Vec::new() };
     if !check.list(None).await?.0.is_empty() {
         return Err(Error::InvalidOptions {
             option: "scratch",
@@ -131,10 +144,9 @@ pub async fn check_store<R: Runtime>(
     let mut checked = checked?;
     cleared?;
     let left = check.list(None).await?.0;
-    if let (Some(last), Some(left)) = (checked.last_mut(), left.first())
-        && last.demand == Demand::ListDeleted
-    {
-        last.problems.push(format!("{} is listed after everything was deleted", left.key));
+    let deletes = checked.iter_mut().find(|checked| checked.demand == Demand::ListDeleted);
+    if let (Some(deletes), Some(left)) = (deletes, left.first()) {
+        deletes.problems.push(format!("{} is listed after everything was deleted", left.key));
     }
     Ok(StoreCheck { checked })
 }
@@ -151,7 +163,8 @@ pub async fn clear<R: Runtime>(
     prefix: Prefix,
     time_limit: Duration,
 ) -> Result<(), Error> {
-    let mut all = Check { runtime, store, scratch: prefix, time_limit, made: Vec::new() };
+    let made = Vec::new();
+    let mut all = Check { runtime, store, scratch: prefix, time_limit, keys: 0, made };
     all.made = all.list(None).await?.0.into_iter().map(|listed| listed.key).collect();
     all.clear_away().await
 }
@@ -161,6 +174,7 @@ struct Check<R> {
     store: Arc<dyn ObjectStore>,
     scratch: Prefix,
     time_limit: Duration,
+    keys: u64,
     /// Every key whose create was asked for.
     made: Vec<Key>,
 }
@@ -169,7 +183,8 @@ impl<R: Runtime> Check<R> {
     async fn all(&mut self) -> Result<Vec<Checked>, Error> {
         let mut all = Vec::new();
         for demand in Demand::ALL {
-            let mut checked = Checked { demand, latencies: Vec::new(), problems: Vec::new() };
+            let (latencies, problems, remarks) = Default::default();
+            let mut checked = Checked { demand, latencies, problems, remarks };
             let asked = self.ask_for(&mut checked).await;
             checked.latencies.sort_unstable();
             all.push(checked);
@@ -194,6 +209,7 @@ impl<R: Runtime> Check<R> {
             Demand::ReadRange => self.read_ranges(checked).await,
             Demand::Delete => self.delete(checked).await,
             Demand::ListDeleted => self.list_deleted(checked).await,
+            Demand::ListMany => self.list_many(checked).await,
         }
     }
 

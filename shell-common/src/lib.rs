@@ -25,6 +25,7 @@
 //! application uses one of the shells, for instance `sealog-tokio`, rather than this crate.
 
 mod check;
+mod clock;
 mod effect;
 mod error;
 mod figures;
@@ -35,7 +36,8 @@ mod notice;
 mod open;
 mod quarantine;
 
-pub use check::{Checked, Demand, RACING, StoreCheck, check_store, clear};
+pub use check::{Checked, Demand, MANY, RACING, StoreCheck, check_store, clear};
+pub use clock::Suspended;
 pub use effect::{carry_out, keys_per_delete};
 pub use error::{ClientFailure, store_error};
 pub use figures::Figures;

@@ -2,23 +2,26 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sealog_core::Time;
-use sealog_shell::Runtime;
+use sealog_shell::{Runtime, Suspended};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, Sleep};
 
-/// The runtime in which it is used, and the origin of a log's times.
+/// The runtime in which it is used, and the origin of a log's times: those of tokio's clock, which a
+/// test may pause, and beside it the time in which the machine was suspended.
 #[derive(Clone)]
 pub(crate) struct Tokio {
     origin: Instant,
+    suspended: Arc<Suspended>,
 }
 
 impl Tokio {
     pub(crate) fn new() -> Tokio {
-        Tokio { origin: Instant::now() }
+        Tokio { origin: Instant::now(), suspended: Arc::new(Suspended::new()) }
     }
 }
 
@@ -27,11 +30,13 @@ impl Runtime for Tokio {
     type Task<T: Send + 'static> = Task<T>;
 
     fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        let passed = self.origin.elapsed() + self.suspended.so_far();
+        Time::from_nanos(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn sleep_until(&self, time: Time) -> Sleep {
-        match self.origin.checked_add(Duration::from_nanos(time.as_nanos())) {
+        let time = Duration::from_nanos(time.as_nanos()).saturating_sub(self.suspended.so_far());
+        match self.origin.checked_add(time) {
             Some(instant) => tokio::time::sleep_until(instant),
             None => tokio::time::sleep(Duration::MAX),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use sealog_blocking::{Checked, StoreCheck, check_store};
+use sealog_blocking::{Checked, MANY, StoreCheck, check_store};
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Outcome};
@@ -15,7 +15,9 @@ use crate::cli::signals::Heard;
 /// Check whether a log may live in a store, before one is begun there
 ///
 /// Asks of the store what a log does: conditional creates, 32 of them at once for one key too,
-/// listings after creates and deletes, range reads; and says how long each took. It works beside the
+/// listings after creates and deletes, range reads, listings of more keys than a page has; and says how
+/// long each took, and what a log can live with though it costs something, such as listings in no order.
+/// It works beside the
 /// log, under the log's own name with ".check-" and a number behind it, touches nothing of a log that
 /// is there, and deletes what it made, after SIGINT and SIGTERM too. That the store keeps its word now
 /// is no proof that it always does.
@@ -26,6 +28,10 @@ pub(crate) struct CheckStore {
     /// The time limit of a request to the store
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     request_timeout: Duration,
+    /// How many keys a listing is to show all of; fewer than 1,001 do not show how the store cuts
+    /// listings into pages, and 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = MANY, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    keys: u64,
 }
 
 impl CheckStore {
@@ -33,7 +39,8 @@ impl CheckStore {
         let place = self.at.scratch("check")?;
         let heard = Heard::listen()?;
         let progress = Progress::waiting("checking the store");
-        let check = check_store(place.store, place.prefix.as_str(), self.request_timeout)?;
+        let check =
+            check_store(place.store, place.prefix.as_str(), self.request_timeout, self.keys)?;
         drop(progress);
         let exit = tell(&check, self.at.shown(), output)?;
         Ok(heard.signal().map_or(exit, Exit::Signal))
@@ -52,8 +59,8 @@ fn tell(check: &StoreCheck, location: &str, output: &mut Output) -> Outcome {
         Format::Table => {
             output.line("")?;
             for checked in &check.checked {
-                for problem in &checked.problems {
-                    output.line(format_args!("{}: {problem}", checked.demand))?;
+                for told in checked.problems.iter().chain(&checked.remarks) {
+                    output.line(format_args!("{}: {told}", checked.demand))?;
                 }
             }
             output.line(match fit {
@@ -73,6 +80,7 @@ struct Verdict {
     median_us: Option<u64>,
     max_us: Option<u64>,
     problems: Vec<String>,
+    remarks: Vec<String>,
 }
 
 impl Verdict {
@@ -86,6 +94,7 @@ impl Verdict {
             median_us: times.get(times.len() / 2).map(micros),
             max_us: times.last().map(micros),
             problems: checked.problems.clone(),
+            remarks: checked.remarks.clone(),
         }
     }
 }

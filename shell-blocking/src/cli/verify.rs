@@ -126,13 +126,21 @@ fn of_bytes(surveyed: &Surveyed, jobs: u32) -> Result<Found, Failure> {
             }
         }
     };
-    thread::scope(|scope| {
-        for _ in 0..(jobs as usize).min(objects.len()) {
-            scope.spawn(work);
-        }
-    });
+    at_once((jobs as usize).min(objects.len()), thread::Builder::new, &work);
     let (found, failure) = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     failure.map_or(Ok(found), Err)
+}
+
+/// Does the work in so many threads at once, this one among them, or in as many as the system gives.
+fn at_once(threads: usize, thread: impl Fn() -> thread::Builder, work: &(impl Fn() + Sync)) {
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            if thread().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
 }
 
 #[derive(Serialize)]
@@ -186,5 +194,23 @@ impl Summary {
             0 => format!("{objects}, no problem"),
             _ => format!("{objects}, {}", survey::counted(*problems, "problem")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_no_thread_can_be_started_the_work_is_done_in_fewer() {
+        let done = AtomicUsize::new(0);
+        let work = || {
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        at_once(4, thread::Builder::new, &work);
+        assert_eq!(done.swap(0, Ordering::Relaxed), 4);
+        // No system has room for such a stack.
+        at_once(4, || thread::Builder::new().stack_size(1 << 46), &work);
+        assert_eq!(done.load(Ordering::Relaxed), 1);
     }
 }

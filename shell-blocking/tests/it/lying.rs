@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -17,7 +18,7 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result,
 };
-use sealog_blocking::{Demand, Error, StoreCheck, StoreErrorKind, check_store, clear};
+use sealog_blocking::{Demand, Error, MANY, StoreCheck, StoreErrorKind, check_store, clear};
 use sealog_blocking::{Options, RegionId, Wal};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -41,6 +42,14 @@ enum Lie {
     /// A listing shows an object until after it was deleted.
     ListsDeleted,
     ListsAnotherSize,
+    /// No lie: listings have an order of their own.
+    ListsFromTheMiddle,
+    /// A listing ends after 1,000 keys as if there were no more.
+    CutsListings,
+    /// A listing begins with the first key, wherever it is to begin.
+    IgnoresOffsets,
+    /// Both of these.
+    ShowsOnePage,
     /// A range is answered with the bytes before it.
     ShiftsRanges,
     /// With one byte too few.
@@ -89,6 +98,16 @@ impl Liar {
             (Lie::ListsLate, Some(last)) => hide(listing, last),
             (Lie::ListsLateFromAKey, Some(last)) if from_a_key => hide(listing, last),
             (Lie::ListsDeleted, Some(last)) => listing.chain(stream::iter([Ok(last)])).boxed(),
+            (Lie::ListsFromTheMiddle, _) => listing
+                .collect::<Vec<_>>()
+                .map(|mut found| {
+                    let middle = found.len() / 2;
+                    found.rotate_left(middle);
+                    stream::iter(found)
+                })
+                .flatten_stream()
+                .boxed(),
+            (Lie::CutsListings | Lie::ShowsOnePage, _) => listing.take(1000).boxed(),
             (Lie::ListsAnotherSize, _) => listing
                 .map(|found| found.map(|meta| ObjectMeta { size: meta.size + 1, ..meta }))
                 .boxed(),
@@ -218,7 +237,11 @@ impl ObjectStore for Liar {
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> Listing {
-        self.listed(self.inner.list_with_offset(prefix, offset), true)
+        let from_a_key = match self.lie {
+            Lie::IgnoresOffsets | Lie::ShowsOnePage => self.inner.list(prefix),
+            _ => self.inner.list_with_offset(prefix, offset),
+        };
+        self.listed(from_a_key, true)
     }
 
     async fn put_multipart_opts(
@@ -257,15 +280,19 @@ async fn yield_now() {
 }
 
 fn check(lie: Lie) -> StoreCheck {
+    check_with(lie, 40)
+}
+
+fn check_with(lie: Lie, keys: u64) -> StoreCheck {
     let (store, inner) = Liar::new(lie);
-    let checked = check_store(store.clone(), "log.check", LIMIT).unwrap();
+    let checked = check_store(store.clone(), "log.check", LIMIT, keys).unwrap();
     assert_eq!(left(&inner), Vec::<Path>::new(), "{lie:?}");
     checked
 }
 
 fn left(store: &InMemory) -> Vec<Path> {
-    let listing = store.list(None).map(|found| found.unwrap().location).collect();
-    futures_util::FutureExt::now_or_never(listing).unwrap()
+    let listing = store.list(None).map(|found| found.unwrap().location).collect::<Vec<_>>();
+    listing.now_or_never().unwrap()
 }
 
 fn broken(check: &StoreCheck) -> Vec<Demand> {
@@ -288,10 +315,12 @@ fn a_log_may_live_in_a_store_that_keeps_its_word_and_nothing_is_left_there() {
             Demand::ReadRange,
             Demand::Delete,
             Demand::ListDeleted,
+            Demand::ListMany,
         ]
     );
     assert!(found.checked.iter().all(|checked| checked.latencies.is_sorted()));
     assert!(found.checked.iter().all(|checked| !checked.latencies.is_empty()));
+    assert!(found.checked.iter().all(|checked| checked.remarks.is_empty()));
 }
 
 #[test]
@@ -300,8 +329,8 @@ fn each_lie_is_found_as_what_it_is() {
         (Lie::Overwrites, &[Demand::CreateOnce, Demand::CreateRace][..]),
         (Lie::LooksFirst, &[Demand::CreateRace]),
         (Lie::OverwritesAndRefuses, &[Demand::CreateOnce, Demand::CreateRace]),
-        (Lie::ListsLate, &[Demand::ListCreated]),
-        (Lie::ListsLateFromAKey, &[Demand::ListCreated]),
+        (Lie::ListsLate, &[Demand::ListCreated, Demand::ListMany]),
+        (Lie::ListsLateFromAKey, &[Demand::ListCreated, Demand::ListMany]),
         (Lie::ListsAnotherSize, &[Demand::ListCreated]),
         (Lie::ListsDeleted, &[Demand::ListDeleted]),
         (Lie::KeepsDeleted, &[Demand::Delete]),
@@ -317,6 +346,33 @@ fn each_lie_is_found_as_what_it_is() {
 }
 
 #[test]
+fn what_a_log_can_live_with_in_listings_is_told_with_what_follows() {
+    for (lie, is_fit, remarks) in [
+        (Lie::None, true, &[][..]),
+        (Lie::ListsFromTheMiddle, true, &["in no order"]),
+        (Lie::CutsListings, true, &["ends early without saying so"]),
+        (Lie::IgnoresOffsets, true, &["from the first key on"]),
+        (Lie::ShowsOnePage, false, &["from the first key on"]),
+    ] {
+        let found = check_with(lie, MANY);
+        let of_many = found.checked.last().unwrap();
+        assert_eq!(of_many.demand, Demand::ListMany);
+        assert_eq!(of_many.remarks.len(), remarks.len(), "{lie:?}: {of_many:?}");
+        for (told, remark) in of_many.remarks.iter().zip(remarks) {
+            assert!(told.contains(remark), "{lie:?}: {told}");
+        }
+        assert_eq!(found.is_fit(), is_fit, "{lie:?}: {:?}", of_many.problems);
+        if !is_fit {
+            let problem = &of_many.problems[0];
+            assert!(problem.contains("of 1100 keys are missing"), "{problem}");
+        }
+    }
+    // None are asked for.
+    let of_many = check_with(Lie::ShowsOnePage, 0).checked.pop().unwrap();
+    assert!(of_many.latencies.is_empty() && of_many.problems.is_empty());
+}
+
+#[test]
 fn a_store_without_conditional_creates_is_not_fit_and_asked_no_more() {
     let found = check(Lie::NotSupported);
     assert_eq!(broken(&found), [Demand::CreateOnce]);
@@ -327,7 +383,7 @@ fn a_store_without_conditional_creates_is_not_fit_and_asked_no_more() {
 #[test]
 fn a_store_that_fails_is_an_error_and_no_verdict() {
     for lie in [Lie::Fails, Lie::DeletesNothing] {
-        let error = check_store(Liar::new(lie).0, "log.check", LIMIT).unwrap_err();
+        let error = check_store(Liar::new(lie).0, "log.check", LIMIT, 40).unwrap_err();
         let Error::Store { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind, StoreErrorKind::Transient, "{lie:?}");
     }
@@ -337,7 +393,7 @@ fn a_store_that_fails_is_an_error_and_no_verdict() {
 fn a_store_may_fail_creates_in_a_race_if_one_of_them_succeeds() {
     let found = check(Lie::IsBusy);
     assert!(found.is_fit(), "{found:?}");
-    let error = check_store(Liar::new(Lie::IsTooBusy).0, "log.check", LIMIT).unwrap_err();
+    let error = check_store(Liar::new(Lie::IsTooBusy).0, "log.check", LIMIT, 40).unwrap_err();
     assert!(error.is_retryable(), "{error}");
 }
 
@@ -348,11 +404,11 @@ fn a_place_that_is_in_use_is_not_touched() {
     wal.append(RegionId(1), "mine").unwrap();
     wal.stop().unwrap();
     let before = left(&store);
-    let error = check_store(store.clone(), "log", LIMIT).unwrap_err();
+    let error = check_store(store.clone(), "log", LIMIT, 40).unwrap_err();
     assert!(matches!(error, Error::InvalidOptions { option: "scratch", .. }), "{error:?}");
-    assert!(check_store(store.clone(), "log/../x", LIMIT).is_err());
+    assert!(check_store(store.clone(), "log/../x", LIMIT, 40).is_err());
     // Beside it, there is room.
-    assert!(check_store(store.clone(), "log.check", LIMIT).unwrap().is_fit());
+    assert!(check_store(store.clone(), "log.check", LIMIT, 40).unwrap().is_fit());
     assert_eq!(left(&store), before);
 }
 

@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::logs::{files, lived_in};
 use crate::program::run;
 
-const CHECKS: [&str; 6] = [
+const CHECKS: [&str; 7] = [
     "conditional create",
     "racing creates",
     "listing after create",
     "range read",
     "delete",
     "listing after delete",
+    "listing of many",
 ];
 
 fn lines(out: &str) -> Vec<Value> {
@@ -56,8 +57,21 @@ fn a_log_that_is_there_is_not_touched() {
     for check in CHECKS {
         assert!(out.lines().any(|line| line.starts_with(&format!("{check}  "))), "{check}: {out}");
     }
+    // So do directories.
+    assert!(out.contains("\nlisting of many: it lists in no order"), "{out}");
     assert_eq!(files(parent.path()), before);
     assert_eq!(parent.path().read_dir().unwrap().count(), 1);
+}
+
+#[test]
+fn fewer_keys_cost_fewer_requests() {
+    let requests = |keys: &str| {
+        let out = run(["check-store", "memory:///log", "--format=json", "--keys", keys]).good();
+        lines(&out)[6]["requests"].as_u64().unwrap()
+    };
+    // All and from the middle on; and what is behind a full page.
+    assert_eq!(["0", "20", "1100"].map(requests), [0, 2, 3]);
+    run(["check-store", "memory:///log", "--keys", "many"]).failed(2);
 }
 
 #[test]

@@ -31,7 +31,8 @@ pub(super) async fn list<T: Future<Output = ()>>(
         }
         _ => store.list(Some(&prefix)),
     };
-    let is_wanted = |key: &str| after.is_none_or(|after| key > after);
+    let begins = after.filter(|_| order == Order::DirectoryBucket);
+    let is_wanted = |key: &str| begins.is_none_or(|after| key > after);
     let (mut found, mut repeats) = (Vec::new(), Repeats::default());
     let mut time_limit = pin!(limit());
     let mut goes_on = false;
@@ -100,23 +101,26 @@ impl Order {
 }
 
 /// Finds out that a listing goes round in a circle, as that of a store whose pages lead back to
-/// earlier ones: such a listing has no end. A listing shows no key twice. A key is kept and compared
-/// with those after it, then another, twice as far on: so a circle is found before it was gone through
-/// three times, or it and what leads to it four times.
+/// earlier ones: such a listing has no end. A key is kept and compared with those after it, then
+/// another, twice as far on. One that comes again once is not enough: a store may show a key twice.
 #[derive(Default)]
 struct Repeats {
     seen: usize,
     kept: Option<Key>,
+    again: u8,
 }
 
 impl Repeats {
     fn see(&mut self, key: &Key) -> Result<(), StoreError> {
         if self.kept.as_ref() == Some(key) {
-            return Err(transient(format!("the listing shows {key} again and again")));
+            self.again += 1;
+            if self.again == 2 {
+                return Err(transient(format!("the listing shows {key} again and again")));
+            }
         }
         self.seen += 1;
-        if self.seen.is_power_of_two() {
-            self.kept = Some(key.clone());
+        if self.seen.is_power_of_two() && self.kept.as_ref() != Some(key) {
+            (self.kept, self.again) = (Some(key.clone()), 0);
         }
         Ok(())
     }

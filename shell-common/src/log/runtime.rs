@@ -15,10 +15,12 @@ pub trait Runtime: Clone + Send + Sync + Unpin + 'static {
     /// end of it. Dropping it abandons the work; polling it panics if the work panicked.
     type Task<T: Send + 'static>: Future<Output = Option<T>> + Send + Unpin;
 
-    /// The time since the value was made.
+    /// The time since the value was made, with the time in which the machine was suspended where that
+    /// is known ([`Suspended`](crate::Suspended)): a writer must know for how long it was silent.
     fn now(&self) -> Time;
 
-    /// A timer that ends at `time`, which may be past or beyond the end of all times.
+    /// A timer that ends at `time`, which may be past or beyond the end of all times; later if the
+    /// machine is suspended meanwhile.
     fn sleep_until(&self, time: Time) -> Self::Sleep;
 
     /// Does the work beside whatever else is going on.
