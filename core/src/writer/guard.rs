@@ -281,7 +281,10 @@ impl<W> Writer<W> {
         let Create::Looking(looks) = &mut batch.create else { return };
         let Some((sequence, stamp)) = looks.under_way.remove(&id) else { return };
         let key = self.prefix.object_key(sequence);
-        let own = result.as_ref().is_ok_and(|found| self.above.is_own(sequence, found));
+        // After a silence others of this writer may be on their way behind the one that is guarded.
+        let own = result.as_ref().is_ok_and(|found| {
+            self.above.is_own(sequence, found) || self.pipeline.is_own(sequence, found)
+        });
         let at_key = if own { AtKey::Ours } else { AtKey::found(&result, sequence) };
         let again = self.above.found(sequence, at_key);
         match (look(at_key, again, self.epoch), result) {

@@ -8,7 +8,7 @@ use super::guard::{GuardListing, Looks};
 use crate::backoff::Backoff;
 use crate::batch::{Batch, WaitingAppend};
 use crate::error::{Error, Outcome, StoreError};
-use crate::event::{Payload, RequestId};
+use crate::event::{Payload, ReadBack, RequestId};
 use crate::format::{HEADER_LEN, ReleaseRecord, SegmentMeta};
 use crate::key::Key;
 use crate::rules::Rules;
@@ -251,6 +251,14 @@ impl<W> Pipeline<W> {
             batch.link.sequence == sequence && matches!(batch.create, Create::Created(_))
         };
         self.batches.iter().any(is_it)
+    }
+
+    /// Whether this is what a batch on its way put under this sequence.
+    pub(super) fn is_own(&self, sequence: ObjectSeq, found: &ReadBack) -> bool {
+        let batch = self.batches.iter().find(|batch| batch.link.sequence == sequence);
+        batch.is_some_and(|batch| {
+            found.size == batch.payload.len() && found.is_of(batch.header(), &batch.payload)
+        })
     }
 
     /// Begins to guard a batch. It keeps its slot, or takes one again: the one of the batch whose

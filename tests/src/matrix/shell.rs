@@ -120,14 +120,8 @@ impl Shell {
                 }
             }
             Step::Put(sequence, how) => self.answer(Asked::Put, &key(sequence), how),
-            Step::Fetch(sequence, how) => self.answer(Asked::Get, &key(sequence), how),
-            // A read-back is two requests, one for each end of the object.
-            Step::Back(sequence, how) => {
+            Step::Back(sequence, how) | Step::Fetch(sequence, how) => {
                 self.answer(Asked::Get, &key(sequence), how);
-                settle().await;
-                if how == How::Well {
-                    self.store.answer(Asked::Get, &key(sequence), how);
-                }
             }
             Step::List(how) => self.answer(Asked::List, &format!("{PREFIX}/objects"), how),
             Step::Delete(sequences, how) => {

@@ -434,3 +434,18 @@ fn without_an_end_of_the_retention_no_silence_is_too_long() {
     log.append(1, "a");
     assert_eq!(log.created(6), ["ack 1: 6/1"]);
 }
+
+/// Of a batch behind the guarded one nothing may be known but that it was sent: it is stored, and its
+/// answer is on the way.
+#[test]
+fn what_is_on_its_way_behind_a_guard_is_its_own() {
+    let mut log = Log::new(Options { max_in_flight: 3, ..silent() });
+    log.now = Time::from_millis(SILENCE + 1);
+    for at in 6..=8 {
+        assert_eq!(log.append(1, "a"), [format!("put {at}")]);
+    }
+    assert_eq!(log.created(6), ["list after 5.wal"]);
+    assert_eq!(log.lists(&[6, 8]), ["read back 8"]);
+    let own = log.put[&8].to_bytes();
+    assert_eq!(log.finds(8, &own), ["ack 1: 6/1"]);
+}
