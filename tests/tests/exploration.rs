@@ -36,6 +36,18 @@ const LISTING_IN_ANY_ORDER: Configuration = Configuration {
     ..Configuration::new("listing_in_any_order", &[1, 1, 0])
 };
 
+/// As small as it shows what order by luck loses: the whole of it is among the long ones.
+const SETTLED: Configuration = Configuration {
+    floors: 1,
+    floor_by: 2,
+    lists: 1,
+    listing: Listing::AnyOrder,
+    ..Configuration::new("settled", &[1, 1])
+};
+
+const LUCKY_ORDER: Configuration =
+    Configuration { name: "lucky_order", lucky: true, ..LISTING_IN_ANY_ORDER };
+
 /// A dead opening's claim above a floor, so that a listing of two pages has holes to close while
 /// another opening goes ahead.
 const HOLES_AND_TWO_PAGES: Configuration =
@@ -175,7 +187,9 @@ const CLAIMS_AT_ONCE: Configuration = Configuration {
 const FOUR_INSTANCES: Configuration = Configuration::new("four_instances", &[1, 1, 1, 1]);
 
 /// Those of `scripts/test --long`.
-const LONG: [Configuration; 18] = [
+const LONG: [Configuration; 20] = [
+    Configuration { name: "settled_long", ..LISTING_IN_ANY_ORDER },
+    Configuration { name: "settled_far_floor_long", floor_by: 2, ..LISTING_IN_ANY_ORDER },
     Configuration {
         eras: 1,
         obsoletes: 1,
@@ -281,7 +295,6 @@ nothing_is_lost! {
     three_without_faults: THREE_WITHOUT_FAULTS,
     crash_in_opening: CRASH_IN_OPENING,
     two_page_listing: TWO_PAGE_LISTING,
-    listing_in_any_order: LISTING_IN_ANY_ORDER,
     floor: FLOOR,
     floor_and_two_pages: FLOOR_AND_TWO_PAGES,
     two_floors: TWO_FLOORS,
@@ -320,11 +333,13 @@ fn nothing_is_lost(configuration: &Configuration) {
 
 type Rule = (&'static str, fn(&mut Rules), Configuration);
 
-/// Each rule, and the configuration that shows that it is needed.
+/// Each rule, and the configuration that shows that it is needed. `claim_every_hole` is missed where a
+/// listing has no order and passes for one that has. With listings of two pages nothing that is
+/// exhausted here misses it (see `holes_and_two_pages`); that is no reason to leave it out.
 const RULES: [Rule; 16] = [
     ("claims_link_to_themselves", |r| r.claims_link_to_themselves = false, THREE_INSTANCES),
     ("claim_before_start", |r| r.claim_before_start = false, TWO_INSTANCES),
-    ("claim_every_hole", |r| r.claim_every_hole = false, HOLES_AND_TWO_PAGES),
+    ("claim_every_hole", |r| r.claim_every_hole = false, LUCKY_ORDER),
     ("list_after_claim", |r| r.list_after_claim = false, FLOOR),
     ("blocker_is_of_a_later_epoch", |r| r.blocker_is_of_a_later_epoch = false, TWO_FLOORS),
     ("start_again_at_a_claim", |r| r.start_again_at_a_claim = false, FLOOR_AND_TWO_PAGES),
@@ -384,7 +399,7 @@ fn without_two_rules_holes_are_many() {
 #[test]
 fn a_listing_in_any_order_must_settle() {
     let configuration = Configuration { name: "far_floor", floor_by: 2, ..LISTING_IN_ANY_ORDER };
-    nothing_is_lost(&configuration);
+    nothing_is_lost(&SETTLED);
     let lucky = Configuration { lucky: true, ..configuration.clone() };
     let report = lucky.explore();
     let violation = report.violation.expect("the assumption is needed");

@@ -446,6 +446,9 @@ fn what_is_on_its_way_behind_a_guard_is_its_own() {
     }
     assert_eq!(log.created(6), ["list after 5.wal"]);
     assert_eq!(log.lists(&[6, 8]), ["read back 8"]);
-    let own = log.put[&8].to_bytes();
-    assert_eq!(log.finds(8, &own), ["ack 1: 6/1"]);
+    let own = ReadBack::of(&log.put[&8].to_bytes());
+    let at = log.requests.iter().position(|e| matches!(e, StorageEffect::ReadBack { .. }));
+    let id = log.requests.remove(at.unwrap()).id();
+    let answer = StorageAnswer::ReadBackResult { id, result: Ok(own) };
+    assert_eq!(log.handle(Event::Storage(answer)), ["ack 1: 6/1"]);
 }
