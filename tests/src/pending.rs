@@ -9,9 +9,6 @@ pub const PENDING: &[(&str, u16)] = &[
     ("scripted_s3/an empty listing for a listing of Of(5): all, of a refresh", 2),
     ("scripted_s3/an error document for a listing of Collected: all, of a refresh", 2),
     ("scripted_s3/an error document for a listing of Of(5): all, of a refresh", 2),
-    ("scripted_s3/scattered listings that never settle", 3),
-    ("scripted_s3/a guard reads each foreign header once and none of its own", 19),
-    ("scripted_s3/an append that was never sent says whose failure its cause is", 26),
 ];
 
 /// Those whose names begin like this.

@@ -213,6 +213,10 @@ impl Opening {
             return false;
         }
         let claims = &mut self.own.claims;
+        // One stands there already, which no writer passes: another would leave holes for nothing.
+        if claims.created.last_key_value().is_some_and(|(own, _)| *own >= largest) {
+            return false;
+        }
         claims.unsettled += 1;
         let far = FURTHEST.min(1 << (claims.unsettled - 1).min(16));
         let ahead = largest.0.saturating_add(far);
