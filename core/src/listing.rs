@@ -48,6 +48,8 @@ pub(crate) struct Listing {
     asked_from: Option<Key>,
     /// Nothing was shown, once.
     was_empty: bool,
+    /// How many keys the last pass showed that the one before did not.
+    came: u64,
 }
 
 /// What follows from an answer.
@@ -76,7 +78,13 @@ impl Listing {
             pass: BTreeMap::new(),
             asked_from: after,
             was_empty: false,
+            came: 0,
         }
+    }
+
+    /// How many keys came between the last two passes of one that has not settled.
+    pub(crate) fn came(&self) -> u64 {
+        self.came
     }
 
     /// Whether an answer came in no order.
@@ -134,6 +142,9 @@ impl Listing {
             self.before = Some(pass);
             return self.ask(self.settled_to.clone());
         };
+        let is_new =
+            |listed: &&Listed| before.binary_search_by(|known| known.key.cmp(&listed.key)).is_err();
+        self.came = pass.iter().filter(is_new).count() as u64;
         let agreed = before.iter().zip(&pass).take_while(|(a, b)| a == b).count();
         let is_settled = agreed == before.len() && agreed == pass.len();
         self.settled.extend(pass.drain(..agreed));

@@ -152,6 +152,10 @@ const SILENT_WRITER: Configuration = Configuration {
     ..Configuration::new("silent_writer", &[1, 1])
 };
 
+/// As small as it takes: a barrier that one opening leaves and the next one collects.
+const SILENT_AND_THREE: Configuration =
+    Configuration { eras: 1, deletes: true, ..Configuration::new("silent_and_three", &[1, 0, 0]) };
+
 /// The same with roll backs, late creates, and batches that were under way when the silence began.
 const SILENT_PIPELINE: Configuration = Configuration {
     eras: 1,
@@ -303,6 +307,7 @@ nothing_is_lost! {
     verified_store: VERIFIED_STORE,
     four_instances: FOUR_INSTANCES,
     silent_writer: SILENT_WRITER,
+    silent_and_three: SILENT_AND_THREE,
     silent_pipeline: SILENT_PIPELINE,
     old_claim: OLD_CLAIM,
     claims_ahead: CLAIMS_AHEAD,
@@ -351,7 +356,7 @@ const RULES: [Rule; 16] = [
     ("guard_after_floor", |r| r.guard_after_floor = false, TWO_FLOORS),
     ("keep_what_stands", |r| r.keep_what_stands = false, COLLECTION_BY_THE_NEWER),
     ("age_is_of_history_above", |r| r.age_is_of_history_above = false, OLD_CLAIM),
-    ("guard_after_silence", |r| r.guard_after_silence = false, SILENT_WRITER),
+    ("guard_after_silence", |r| r.guard_after_silence = false, SILENT_AND_THREE),
     ("confirm_corruption", |r| r.confirm_corruption = false, COLLECTION),
 ];
 

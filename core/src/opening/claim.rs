@@ -81,6 +81,8 @@ pub(super) struct Claimed {
     goes_ahead: bool,
     /// How many claims were put ahead of listings that did not settle.
     unsettled: u32,
+    /// How many of these found that something stood there already.
+    overtaken: u32,
 }
 
 impl Claimed {
@@ -218,7 +220,9 @@ impl Opening {
             return false;
         }
         claims.unsettled += 1;
-        let far = FURTHEST.min(1 << (claims.unsettled - 1).min(16));
+        let Phase::Listing(listing) = &self.phase else { return false };
+        let far = (2 * listing.came()).max(2).saturating_mul(1 << claims.overtaken.min(16));
+        let far = far.min(FURTHEST);
         let ahead = largest.0.saturating_add(far);
         if claims.unsettled == 1 || !ObjectSeq(ahead).next().is_valid() {
             return false;
@@ -340,6 +344,9 @@ impl Opening {
         };
         let Claims { before, created, lost, .. } = *claims;
         self.own.claims.lost = lost;
+        if matches!(before, Before::Unsettled(..)) {
+            self.own.claims.overtaken += u32::from(lost.is_some());
+        }
         // Each round with nothing but claims that stand closes holes for good. Of those ahead of a
         // listing that does not settle, the furthest should have stopped whoever keeps it moving.
         let was_furthest =

@@ -110,9 +110,9 @@ fn a_store_that_fails_is_told_apart_from_a_log_that_does() {
     let Some(log) = prefix("failing") else { return };
     let missing = log.replace("sealog-test", "no-such-bucket");
     let err = run(["regions", &missing]).failed(3);
-    assert!(err.contains("check credentials, permissions and that the bucket exists"), "{err}");
+    assert!(err.contains("The bucket or container does not exist there: check its name"), "{err}");
     let err = run(["append", &missing, "--region=1"]).failed(3);
-    assert!(err.contains("check credentials, permissions and that the bucket exists"), "{err}");
+    assert!(err.contains("The bucket or container does not exist there: check its name"), "{err}");
     // A setting goes before the environment.
     let setting = ["--store", "aws_endpoint=http://127.0.0.1:9/", "--open-timeout=1ms"];
     let arguments = [&["append", &log, "--region=1"][..], &setting].concat();
@@ -121,6 +121,9 @@ fn a_store_that_fails_is_told_apart_from_a_log_that_does() {
     for command in ["check-store", "bench"] {
         let err = run([command, &missing]).failed(3);
         assert!(err.starts_with("error: listing") && !err.contains("\nerror: "), "{err}");
-        assert!(err.contains("check credentials, permissions and that the bucket exists"), "{err}");
+        assert!(
+            err.contains("The bucket or container does not exist there: check its name"),
+            "{err}"
+        );
     }
 }

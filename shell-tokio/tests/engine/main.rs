@@ -35,7 +35,8 @@ fn options(ack_mode: AckMode) -> Options {
         ack_mode,
         linger: Duration::ZERO,
         flush_interval: Duration::ZERO,
-        retry_for: Duration::ZERO,
+        // What is no object ends a log when it is found there twice.
+        retry_for: Duration::from_millis(200),
         ..Options::default()
     }
 }

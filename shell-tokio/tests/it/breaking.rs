@@ -131,7 +131,8 @@ async fn what_an_opening_of_two_thousand_objects_costs() {
     let wal = Wal::open(store.clone(), PREFIX, Options::default()).await.unwrap();
     let opened = asked();
     let cost: Vec<_> = before.iter().zip(&opened).map(|(b, o)| o - b).collect();
-    assert_eq!(cost, [3, 2001, 3, 0], "the start object and 2000");
+    // The own start object is read once more; what is behind 1,000 keys and more is asked for, too.
+    assert_eq!(cost, [3, 2002, 5, 0], "the start object and 2000");
     let items: Vec<_> = wal.replay(ReplayFilter::all()).try_collect().await.unwrap();
     assert_eq!(items.len(), 200_000);
     assert_eq!(asked()[1] - opened[1], 2000);

@@ -116,7 +116,9 @@ pub(super) fn a_fetch_that_fails_and_may_pass_is_repeated<L: Log>() {
             let gets = stage.count(Asked::Get);
             let items = log.read(A, ids[0]);
             assert!(items.len() == 3 && items.iter().all(Result::is_ok), "{items:?}");
-            assert_eq!(stage.count(Asked::Get) - gets, 4);
+            // After a failure it is looked whether the object is shorter than was asked for.
+            let looks = usize::from(matches!(reaction, Reaction::Break));
+            assert_eq!(stage.count(Asked::Get) - gets, 4 + looks);
         }
         stage.behave();
     }

@@ -22,16 +22,23 @@ struct Requests {
 }
 
 impl Template {
-    /// Two listings, a read per object, the start object and its check; and unless the way is
-    /// blocked already, a claim and a listing more. What the opening made itself is not read.
-    async fn costs(self, place: &Place) -> Requests {
+    /// Two listings, a read per object, the start object, its check and its read; and unless the way is
+    /// blocked already, a claim and a listing more. What else the opening made itself is not read. A
+    /// listing is asked for twice if it shows nothing, or comes in no order.
+    async fn costs(self, place: &Place, in_order: bool) -> Requests {
         let claims = match self {
             Template::Empty | Template::Claimed => 0,
             Template::Clean | Template::Hole | Template::Stale | Template::StaleBehindHole => 1,
         };
         let Location { store, prefix } = place.location();
         let gets = store.list(Some(&prefix.as_str().into())).count().await;
-        Requests { lists: 2 + claims, gets, puts: 2 + claims }
+        let lists = match (self, in_order) {
+            (Template::Empty, true) => 3,
+            (Template::Empty, false) => 4,
+            (_, true) => 2 + claims,
+            (_, false) => 2 * (2 + claims),
+        };
+        Requests { lists, gets: gets + 1, puts: 2 + claims }
     }
 }
 
@@ -40,7 +47,7 @@ async fn the_requests_of_an_opening_over_a_directory_are_as_many_as_the_design_s
     for template in Template::ALL {
         let place = Place::directory();
         let (_, before) = template.make(&place).await;
-        let costs = template.costs(&place).await;
+        let costs = template.costs(&place, false).await;
         let counted = Arc::new(Mutex::new(Requests::default()));
         let counting = counted.clone();
         let hooked = |store| {
@@ -71,7 +78,7 @@ async fn the_requests_of_an_opening_over_s3_are_as_many_as_the_design_says() {
     for template in Template::ALL {
         let place = place.log(format!("{template:?}"));
         let (_, before) = template.make(&place).await;
-        let costs = template.costs(&place).await;
+        let costs = template.costs(&place, true).await;
         let wal = place.by_way_of(proxy.endpoint()).open(named("counted")).await.unwrap();
         let seen = proxy.seen();
         let counted = Requests {

@@ -95,9 +95,9 @@ async fn a_log_of_more_objects_than_a_page_of_a_listing_is_recovered() {
 
     let proxy = Proxy::start(place.upstream()).await.unwrap();
     let wal = place.by_way_of(proxy.endpoint()).open(named("reader")).await.unwrap();
-    // Two full listings of two pages each, and one from the tip on.
+    // Two full listings of two pages each, and of what is behind them, and one from the tip on.
     let lists = proxy.seen().iter().filter(|head| head.target.contains("list-type=2")).count();
-    assert_eq!(lists, 5);
+    assert_eq!(lists, 7);
     // The start object of the first writer holds nothing that is needed.
     assert_eq!(wal.stats().await.unwrap().recovered_objects_total, OBJECTS);
     let read: Vec<ReadItem> = wal.read(RegionId(1), EntryId::ZERO).try_collect().await.unwrap();
