@@ -154,7 +154,7 @@ const SILENT_WRITER: Configuration = Configuration {
 
 /// As small as it takes: a barrier that one opening leaves and the next one collects.
 const SILENT_AND_THREE: Configuration =
-    Configuration { eras: 1, deletes: true, ..Configuration::new("silent_and_three", &[1, 0, 0]) };
+    Configuration { eras: 1, deletes: true, ..Configuration::new("silent_and_three", &[1, 0, 1]) };
 
 /// The same with roll backs, late creates, and batches that were under way when the silence began.
 const SILENT_PIPELINE: Configuration = Configuration {

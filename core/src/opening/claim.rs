@@ -221,7 +221,10 @@ impl Opening {
         }
         claims.unsettled += 1;
         let Phase::Listing(listing) = &self.phase else { return false };
-        let far = (2 * listing.came()).max(2).saturating_mul(1 << claims.overtaken.min(16));
+        // Further each time; far beyond that only for what is written so fast, since whatever lies
+        // between is claimed in the end.
+        let far = (2 * listing.came()).max(1 << (claims.unsettled - 1).min(6));
+        let far = far.saturating_mul(1 << claims.overtaken.min(16));
         let far = far.min(FURTHEST);
         let ahead = largest.0.saturating_add(far);
         if claims.unsettled == 1 || !ObjectSeq(ahead).next().is_valid() {
