@@ -89,6 +89,8 @@ pub struct Opening<T: Steps = Recovered> {
     effects: VecDeque<OpeningEffect<T>>,
     /// How often a listing was asked again.
     restarts: u32,
+    /// A listing was asked again once since it did not settle.
+    was_unsettled: bool,
     /// A listing came in no order: none of this store is believed at its first word any more.
     unordered: bool,
     /// What the last listing says of its objects.
@@ -238,6 +240,7 @@ impl<T: Steps> Opening<T> {
             effects: VecDeque::new(),
             restarts: 0,
             unordered: false,
+            was_unsettled: false,
             shown: BTreeMap::new(),
             came: 0,
             known: BTreeMap::new(),
@@ -370,7 +373,10 @@ impl<T: Steps> Opening<T> {
                 if !self.may_start_again() {
                     return self.fail(unsettled(key));
                 }
-                self.requests.push(Request::list(key, after));
+                // Others that open the log at the same time need a moment.
+                let is_first = core::mem::replace(&mut self.was_unsettled, true);
+                let due = if is_first { self.now.after(self.relist.next()) } else { self.now };
+                self.requests.delay(Request::list(key, after), due);
             }
         }
     }

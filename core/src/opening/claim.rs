@@ -208,8 +208,8 @@ impl Opening {
     }
 
     /// A listing does not settle, since a writer is at work: a claim ahead of it stops the writer.
-    /// The listing then goes on behind `after`. Not at the first time: something may have come by
-    /// itself.
+    /// The listing then goes on behind `after`. Not at the first two times: something may have come by
+    /// itself, or other openings are at it, which are through after a moment.
     pub(super) fn claim_ahead_of(&mut self, largest: ObjectSeq, after: Option<Key>) -> bool {
         if !self.rules.claims_go_ahead {
             return false;
@@ -224,10 +224,10 @@ impl Opening {
         // Further each time; far beyond that only for what is written so fast, since whatever lies
         // between is claimed in the end.
         let far = (2 * listing.came()).max(1 << (claims.unsettled - 1).min(6));
-        let far = far.saturating_mul(1 << claims.overtaken.min(16));
+        let far = far.saturating_mul(1 << claims.overtaken.min(2));
         let far = far.min(FURTHEST);
         let ahead = largest.0.saturating_add(far);
-        if claims.unsettled == 1 || !ObjectSeq(ahead).next().is_valid() {
+        if claims.unsettled <= 2 || !ObjectSeq(ahead).next().is_valid() {
             return false;
         }
         let Phase::Listing(listing) = core::mem::replace(&mut self.phase, Phase::Ended) else {
