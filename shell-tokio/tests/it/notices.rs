@@ -50,6 +50,8 @@ impl Subscriber for Events {
 #[tokio::test(start_paused = true)]
 async fn an_opening_and_a_roll_back_are_told_with_the_prefix_and_the_key() {
     let events = Events::default();
+    // Otherwise a test in another thread, which has no subscriber, can have an event switched off.
+    drop(tracing::subscriber::set_global_default(Events::default()));
     let _guard = tracing::subscriber::set_default(events.clone());
     let store = TestStore::new();
     let wal = Wal::open(store.clone(), PREFIX, Options::default()).await.unwrap();
