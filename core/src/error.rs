@@ -1,12 +1,16 @@
 //! What can go wrong, said for people: what happened, to which key or region, what it means for
 //! the data, and what to do (DESIGN.md section 11).
 
+mod store;
+
 use alloc::sync::Arc;
 use core::fmt;
 
 use crate::key::Key;
 use crate::options::AckMode;
 use crate::types::{EntryId, Epoch, RegionId};
+
+pub use store::{Operation, StoreError, StoreErrorKind};
 
 /// A failure of the log. Cheap to clone: many waiters share one cause.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -333,142 +337,6 @@ impl WriteError {
 impl From<WriteError> for Error {
     fn from(error: WriteError) -> Error {
         error.error
-    }
-}
-
-/// A failed answer of the store, as a shell maps it (DESIGN.md section 1).
-///
-/// Its text holds that of the cause, so [`source`](core::error::Error::source) gives nothing: what
-/// prints an error and its sources would print the cause twice. [`cause`](StoreError::cause) has it
-/// for who wants to look into it.
-#[derive(Clone, Debug)]
-pub struct StoreError {
-    /// Which of the kinds it is.
-    pub kind: StoreErrorKind,
-    /// The client's own error. Its text says all of it, down to the innermost cause.
-    pub cause: Option<Arc<dyn core::error::Error + Send + Sync>>,
-    /// What to do, a sentence without its full stop, if the shell knows better than the kind tells.
-    pub advice: Option<&'static str>,
-}
-
-/// The kinds of failed answers that the core tells apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StoreErrorKind {
-    /// Of a create: something is at the key already, so the client says.
-    Exists,
-    /// Nothing is at the key.
-    NotFound,
-    /// The time limit passed; a create or a delete may still land.
-    TimedOut,
-    /// The store will not do this: repeating does not help.
-    Refused,
-    /// The store, or this client of it, cannot do this at all: refused, for a reason that says
-    /// something of the store.
-    NotSupported,
-    /// Everything else: it may pass.
-    Transient,
-}
-
-impl StoreError {
-    /// A failure without a cause of the client's.
-    pub fn new(kind: StoreErrorKind) -> StoreError {
-        StoreError { kind, cause: None, advice: None }
-    }
-
-    /// A failure with the client's error.
-    pub fn with_cause(
-        kind: StoreErrorKind,
-        cause: impl Into<Arc<dyn core::error::Error + Send + Sync>>,
-    ) -> StoreError {
-        StoreError { kind, cause: Some(cause.into()), advice: None }
-    }
-
-    /// A failure of which only words tell.
-    pub(crate) fn with_text(kind: StoreErrorKind, text: impl Into<Arc<str>>) -> StoreError {
-        #[derive(Debug, thiserror::Error)]
-        #[error("{0}")]
-        struct Text(Arc<str>);
-
-        let cause: Arc<dyn core::error::Error + Send + Sync> = Arc::new(Text(text.into()));
-        StoreError { kind, cause: Some(cause), advice: None }
-    }
-
-    /// Whether the same request may succeed if it is made again.
-    pub fn is_retryable(&self) -> bool {
-        match self.kind {
-            StoreErrorKind::TimedOut | StoreErrorKind::Transient => true,
-            StoreErrorKind::Refused
-            | StoreErrorKind::NotSupported
-            | StoreErrorKind::Exists
-            | StoreErrorKind::NotFound => false,
-        }
-    }
-
-    /// What to do about it. Only a create and a delete leave something behind when no answer comes.
-    fn advice_after(&self, operation: Operation) -> &'static str {
-        if let Some(advice) = self.advice {
-            return advice;
-        }
-        match (self.kind, operation) {
-            (StoreErrorKind::TimedOut, Operation::Create | Operation::Delete) => {
-                "The request may still take effect; retry"
-            }
-            (StoreErrorKind::TimedOut | StoreErrorKind::Transient, _) => "It may pass; retry",
-            (StoreErrorKind::Refused, _) => {
-                "The store will not do this: check credentials, permissions and that the bucket exists"
-            }
-            (StoreErrorKind::NotSupported, _) => {
-                "The store cannot do this: use another store, or another configuration of it"
-            }
-            (StoreErrorKind::NotFound, _) => "Something removed the object: inspect the log",
-            (StoreErrorKind::Exists, _) => "Something else holds the key: inspect the log",
-        }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            StoreErrorKind::Exists => "the key exists",
-            StoreErrorKind::NotFound => "not found",
-            StoreErrorKind::TimedOut => "timed out",
-            StoreErrorKind::Refused => "refused",
-            StoreErrorKind::NotSupported => "not supported",
-            StoreErrorKind::Transient => "a failure that may pass",
-        })?;
-        match &self.cause {
-            Some(cause) => write!(f, " ({cause})"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl core::error::Error for StoreError {}
-
-/// What was asked of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// A listing of the prefix.
-    List,
-    /// A conditional create.
-    Create,
-    /// A range read.
-    Read,
-    /// A read of the header at a key whose create failed.
-    ReadBack,
-    /// A delete of what is not needed.
-    Delete,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Operation::List => "listing",
-            Operation::Create => "creating",
-            Operation::Read => "reading",
-            Operation::ReadBack => "reading back",
-            Operation::Delete => "deleting",
-        })
     }
 }
 

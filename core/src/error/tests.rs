@@ -5,9 +5,6 @@ use alloc::string::{String, ToString};
 
 use super::*;
 
-const ALL: [Operation; 5] =
-    [Operation::List, Operation::Create, Operation::Read, Operation::ReadBack, Operation::Delete];
-
 fn failed(operation: Operation, source: StoreError) -> Error {
     Error::Store { operation, key: "p/objects/7".into(), source }
 }
@@ -42,25 +39,6 @@ fn a_cause_is_printed_once_by_who_prints_the_sources_too() {
         let printed = chain(error);
         assert_eq!(printed.matches("the disk is on fire").count(), 1, "{printed}");
     }
-}
-
-#[test]
-fn only_a_create_and_a_delete_that_timed_out_may_still_take_effect() {
-    for operation in ALL {
-        let text = failed(operation, StoreError::new(StoreErrorKind::TimedOut)).to_string();
-        let may = matches!(operation, Operation::Create | Operation::Delete);
-        assert_eq!(text.contains("may still take effect"), may, "{text}");
-        assert!(text.ends_with("retry"), "{text}");
-    }
-}
-
-#[test]
-fn what_the_shell_knows_goes_before_what_the_kind_tells() {
-    let mut source = StoreError::new(StoreErrorKind::Refused);
-    assert!(failed(Operation::List, source.clone()).to_string().contains("credentials"));
-    source.advice = Some("Set the region");
-    let text = failed(Operation::List, source).to_string();
-    assert!(text.ends_with("failed: refused. Set the region"), "{text}");
 }
 
 #[test]
