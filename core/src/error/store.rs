@@ -1,5 +1,6 @@
 //! What a request to the store failed with (DESIGN.md sections 1 and 11).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -42,12 +43,26 @@ impl StoreError {
         StoreError { kind, cause: None, advice: None }
     }
 
-    /// A failure with the client's error.
+    /// A failure with its cause: an error, or a text where nothing but words is known of it.
+    ///
+    /// ```
+    /// use sealog_core::StoreErrorKind;
+    /// use sealog_core::error::StoreError;
+    ///
+    /// let error = StoreError::with_cause(StoreErrorKind::Refused, "the bucket is locked");
+    /// assert_eq!(error.to_string(), "refused (the bucket is locked)");
+    /// ```
     pub fn with_cause(
         kind: StoreErrorKind,
-        cause: impl Into<Arc<dyn core::error::Error + Send + Sync>>,
+        cause: impl Into<Box<dyn core::error::Error + Send + Sync>>,
     ) -> StoreError {
+        let cause: Box<dyn core::error::Error + Send + Sync> = cause.into();
         StoreError { kind, cause: Some(cause.into()), advice: None }
+    }
+
+    /// The same for one that may pass.
+    pub fn transient(cause: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> StoreError {
+        StoreError::with_cause(StoreErrorKind::Transient, cause)
     }
 
     /// A failure of which only words tell.

@@ -1,6 +1,5 @@
 //! Fetching a range of an object (DESIGN.md section 8): in parts, and again if that may help.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,7 +9,7 @@ use bytes::Bytes;
 
 use super::SegmentReadEvent;
 use crate::backoff::Backoff;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::event::{RequestId, StorageAnswer, StorageEffect};
 use crate::key::Key;
 use crate::options::Options;
@@ -217,7 +216,7 @@ impl RangeRead {
             let more = rest.min(self.fetched.len().max(bytes.len()));
             self.fetched.try_reserve_exact(more).map_err(|error| {
                 let text = format!("{more} more bytes of it have no room in memory: {error}");
-                transient(text)
+                StoreError::transient(text)
             })?;
         }
         self.fetched.extend_from_slice(&bytes);
@@ -233,12 +232,7 @@ fn exactly(range: &Range<u64>, fetched: Result<Bytes, StoreError>) -> Result<Byt
     if found as u64 == expected {
         return Ok(bytes);
     }
-    Err(transient(format!("asked for {expected} bytes and got {found}")))
-}
-
-fn transient(text: alloc::string::String) -> StoreError {
-    let cause: Box<dyn core::error::Error + Send + Sync> = text.into();
-    StoreError::with_cause(StoreErrorKind::Transient, cause)
+    Err(StoreError::transient(format!("asked for {expected} bytes and got {found}")))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use core::cell::Cell;
 use proptest::prelude::*;
 
 use super::*;
+use crate::error::StoreErrorKind;
 
 const MIB: u64 = 1 << 20;
 
