@@ -101,11 +101,11 @@ impl Listing {
         let wanted = |listed: &Listed| {
             listed.key.starts_with(&*objects) && Some(&listed.key) > from.as_ref()
         };
-        let keys: BTreeMap<_, _> =
-            keys.into_iter().filter(wanted).map(|listed| (listed.key.clone(), listed)).collect();
-        let count = keys.len();
-        self.pass.extend(keys);
-        if count >= PAGE
+        // All that is wanted of it is new to the pass, which ends where the answer begins.
+        let before = self.pass.len();
+        let keys = keys.into_iter().filter(wanted);
+        self.pass.extend(keys.map(|listed| (listed.key.clone(), listed)));
+        if self.pass.len() - before >= PAGE
             && let Some((last, _)) = self.pass.last_key_value()
         {
             return self.ask(Some(last.clone()));
@@ -171,7 +171,6 @@ impl Listing {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
     use alloc::vec;
 
     use super::*;
@@ -327,8 +326,7 @@ mod tests {
         assert_eq!(listing.take(backwards(0..2000)), more(Some(1999)));
         assert_eq!(listing.take(backwards(0..2002)), more(None), "behind it there were two more");
         assert_eq!(listing.take(backwards(0..2004)), more(Some(2003)));
-        let round = listing.take(Vec::new());
-        assert_eq!(round, unsettled(Some(2001), 2003), "{}", format!("{round:?}").len());
+        assert_eq!(listing.take(Vec::new()), unsettled(Some(2001), 2003));
         assert_eq!(listing.take(backwards(0..2004)), Round::Done(keys(0..2004)));
     }
 }
